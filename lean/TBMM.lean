@@ -1,0 +1,4 @@
+prelude
+import TBMM.Number
+import TBMM.Gate
+import TBMM.Score
