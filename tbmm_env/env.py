@@ -1,0 +1,312 @@
+"""The Gymnasium environment: one contest problem, a sandbox, and a reward at the end. Knows no mathematics."""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+from numpy.typing import NDArray
+from PIL import Image as Pillow
+
+import tbmm_env
+from tbmm_env import instances, shell, tasks
+from tbmm_env.errors import BadInstance, UsageError
+from tbmm_env.judge.judge import JUDGE_VERSION, Judge, check_report
+from tbmm_env.limits import KIB, MIB, PRESETS, BudgetName, Limits
+from tbmm_env.record import (
+    Artifact,
+    CommandResult,
+    Episode,
+    Instance,
+    JsonValue,
+    Judgement,
+    Language,
+    Observation,
+    Step,
+)
+from tbmm_env.report import instance_json, judgement_json
+from tbmm_env.sandbox import Box, BoxSpec, Sandbox, find_image, select
+from tbmm_env.spaces import Image, Utf8Text
+from tbmm_env.trajectory.store import Store
+
+ObservationDict = dict[str, Any]
+Recorder = Callable[[Episode], object]
+
+
+class ModelingEnv(gymnasium.Env[ObservationDict, str]):
+    """One task as an environment: the agent types shell commands and leaves ``/workspace/answer.json``.
+
+    Observation: ``{"terminal": str, "figures": tuple of uint8 (height, width, 3)}``. Action: any text. Reward: 0
+    until the end, then the judged reward in [0, 1]. Terminated: the agent submitted. Truncated: a budget ran out, or
+    the agent broke its box; the answer that is there is judged.
+
+    Args:
+        task: task id, for example ``cumcm-2024-a``.
+        sandbox: ``auto``, ``docker``, ``bwrap``, or a sandbox object of the user's own.
+        instance: ``official`` (evaluation only) or ``sampled``.
+        budget: ``contest`` or ``train``; see :mod:`tbmm_env.limits`.
+        language: of statement and contract, ``en`` or ``zh``.
+        limits: budgets of the user's own instead of the preset.
+        recorder: folder of a trajectory store, or a function that takes each finished episode.
+        render_mode: ``ansi`` or None; :meth:`render` returns the last terminal text.
+
+    Raises:
+        UnknownTask: no such task.
+        UsageError: a keyword is none of its values.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"]}  # type: ignore[misc]
+
+    def __init__(
+        self,
+        task: str,
+        *,
+        sandbox: str | Sandbox = "auto",
+        instance: Literal["official", "sampled"] = "official",
+        budget: BudgetName = "contest",
+        language: Language = "en",
+        limits: Limits | None = None,
+        recorder: str | os.PathLike[str] | Recorder | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        _one_of("instance", instance, ("official", "sampled"))
+        _one_of("budget", budget, tuple(PRESETS))
+        _one_of("language", language, ("en", "zh"))
+        _one_of("render_mode", render_mode, (None, "ansi"))
+        if isinstance(sandbox, str):
+            _one_of("sandbox", sandbox, ("auto", "docker", "bwrap"))
+        self.task = tasks.load(task)
+        self.limits = limits or PRESETS[budget]
+        self.language: Language = language
+        self.render_mode = render_mode
+        self._budget = budget
+        self._which = instance
+        self._sandbox_choice = sandbox
+        self._sandbox: Sandbox | None = None
+        self._recorder = _recorder(recorder)
+        self._judge: Judge | None = None
+        self._box: Box | None = None
+        self._running = False
+        self._terminal = ""
+        # invalid bytes become three-byte replacement characters; notices and the statement come on top
+        text = Utf8Text(max(1 * MIB, 4 * self.limits.step_output_bytes + 256 * KIB))
+        self.observation_space = spaces.Dict(
+            {"terminal": text, "figures": spaces.Sequence(Image(self.limits.view_pixels))}
+        )
+        self.action_space = Utf8Text(self.limits.action_bytes)
+
+    # ------------------------------------------------------------ Gymnasium
+
+    def reset(
+        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[ObservationDict, dict[str, Any]]:
+        """Start an episode in a fresh box.
+
+        Args:
+            seed: seeds ``np_random``; with ``instance="sampled"`` it is the instance's seed too.
+            options: ``{"instance": {"seed": n}}`` or ``{"instance": {"parameters": {...}}}``.
+
+        Raises:
+            BadInstance: the options name no valid instance.
+            SandboxUnavailable: no backend can be used; the message names the way out.
+            LeanUnavailable: Lean cannot be run; said now, not after a long episode.
+        """
+        super().reset(seed=seed)
+        self._close_box()
+        self.instance = self._choose_instance(seed, options)
+        judge = self._ready_judge()
+        if self._sandbox is None:
+            self._sandbox = (
+                select(self._sandbox_choice) if isinstance(self._sandbox_choice, str) else self._sandbox_choice
+            )
+        self._image = find_image()
+        files = instances.public_files(self.task, self.instance, self.language)
+        self._box = self._sandbox.start(BoxSpec(limits=self.limits, files=files, image=self._image))
+        self._answer_judge = judge
+        self._steps: list[Step] = []
+        self._running = True
+        self._started_unix_s = time.time()
+        self._started_s = time.monotonic()
+        text = instances.opening(self.task, self.instance, self.language, self.limits)
+        images = tuple(decode_png(files[name]) for name in sorted(files) if name.endswith(".png"))
+        self._first = Observation(terminal=text, figures=images)
+        return self._observe(self._first), {"task": self.task.id, "instance": instance_json(self.instance)}
+
+    def step(self, action: str) -> tuple[ObservationDict, float, bool, bool, dict[str, Any]]:
+        """Run one action in the box.
+
+        Args:
+            action: text for the shell; one that is too long or holds NUL gets a notice and is not run.
+
+        Returns:
+            observation, reward, terminated, truncated, info; ``info["judgement"]`` at the end.
+
+        Raises:
+            ResetNeeded: before reset or after the end of an episode.
+            BoxLost: the sandbox failed, without the agent's doing; there is no reward.
+            JudgeError: the judge failed; there is no reward.
+        """
+        if not self._running or self._box is None:
+            raise ResetNeeded("step() needs reset() first: no episode is running")
+        started_s = time.monotonic() - self._started_s
+        try:
+            result, observation = self._run(action, started_s)
+            self._steps.append(
+                Step(
+                    action=action,
+                    observation=observation,
+                    exit_status=result.exit_status if result else None,
+                    ending=result.ending if result else None,
+                    started_s=started_s,
+                    wall_s=result.wall_s if result else 0.0,
+                )
+            )
+            terminated = result is not None and result.submitted
+            truncated = not terminated and self._out_of_budget(result)
+            info: dict[str, Any] = {
+                "exit_status": result.exit_status if result else None,
+                "ending": result.ending if result else "refused",
+            }
+            reward = 0.0
+            if terminated or truncated:
+                judgement = self._finish(result, terminated)
+                info["judgement"] = judgement_json(judgement)
+                reward = float(judgement.reward)
+        except BaseException:
+            self._close_box()
+            raise
+        return self._observe(observation), reward, terminated, truncated, info
+
+    def render(self) -> str | None:  # type: ignore[override]
+        """Return the last terminal text in ``ansi`` mode, else None."""
+        return self._terminal if self.render_mode == "ansi" else None
+
+    def close(self) -> None:
+        """End box and judge; idempotent, and a later reset starts anew."""
+        self._close_box()
+        if self._judge is not None:
+            self._judge.close()
+            self._judge = None
+
+    # ------------------------------------------------------------ one step
+
+    def _run(self, action: str, started_s: float) -> tuple[CommandResult | None, Observation]:
+        assert self._box is not None
+        refusal = shell.refuse(action, self.limits)
+        if refusal is not None:
+            return None, Observation(terminal=refusal, figures=())
+        remaining_s = max(0.1, self.limits.episode_wall_s - started_s)
+        result = self._box.run(action, wall_s=min(self.limits.step_wall_s, remaining_s), on_check=self._check)
+        return result, shell.observe(result, self.limits)
+
+    def _check(self, artifact: Artifact) -> str:
+        return check_report(self._answer_judge.read(artifact))
+
+    def _out_of_budget(self, result: CommandResult | None) -> bool:
+        if result is not None and result.ending == "box_died":
+            return True
+        return len(self._steps) >= self.limits.steps or time.monotonic() - self._started_s >= self.limits.episode_wall_s
+
+    def _finish(self, result: CommandResult | None, terminated: bool) -> Judgement:
+        assert self._box is not None
+        died = result is not None and result.ending == "box_died"
+        artifact = Artifact(status="missing") if died else self._box.collect(max_bytes=self.limits.artifact_bytes)
+        sandbox = self._box.backend
+        self._close_box()
+        judgement = self._answer_judge.judge(self.instance, artifact)
+        if self._recorder is not None:
+            self._recorder(self._episode(artifact, judgement, sandbox, terminated))
+        return judgement
+
+    def _episode(self, artifact: Artifact, judgement: Judgement, sandbox: str, terminated: bool) -> Episode:
+        lean = judgement.certificate.lean_version if judgement.certificate else ""
+        return Episode(
+            episode_id=uuid.uuid4().hex,
+            instance=self.instance,
+            budget=self._budget,
+            language=self.language,
+            sandbox=sandbox,
+            limits=asdict(self.limits),
+            versions={
+                "tbmm_env": tbmm_env.__version__,
+                "task": self.task.version,
+                "panel": self.task.panel_version,
+                "judge": JUDGE_VERSION,
+                "image": self._image.key,
+                "lean": lean,
+            },
+            first_observation=self._first,
+            steps=tuple(self._steps),
+            artifact=artifact,
+            judgement=judgement_json(judgement),
+            certificate_text=judgement.certificate.text if judgement.certificate else "",
+            terminated=terminated,
+            truncated=not terminated,
+            started_unix_s=self._started_unix_s,
+            wall_s=time.monotonic() - self._started_s,
+        )
+
+    # ------------------------------------------------------------ parts
+
+    def _choose_instance(self, seed: int | None, options: Mapping[str, Any] | None) -> Instance:
+        asked = (options or {}).get("instance")
+        if asked is not None:
+            if not isinstance(asked, Mapping) or len(asked) != 1 or not set(asked) <= {"seed", "parameters"}:
+                raise BadInstance(
+                    f'options["instance"] is {asked!r}; it must be {{"seed": n}} or {{"parameters": {{}}}}'
+                )
+            if "seed" in asked:
+                return instances.sampled(self.task, asked["seed"])
+            parameters: Mapping[str, JsonValue] = asked["parameters"]
+            return instances.given(self.task, parameters)
+        if self._which == "official":
+            return instances.official(self.task)
+        return instances.sampled(self.task, int(self.np_random.integers(2**31)) if seed is None else seed)
+
+    def _ready_judge(self) -> Judge:
+        if self._judge is None:
+            judge = Judge(self.task, artifact_bytes=self.limits.artifact_bytes)
+            try:
+                judge.probe()
+            except BaseException:
+                judge.close()
+                raise
+            self._judge = judge
+        return self._judge
+
+    def _observe(self, observation: Observation) -> ObservationDict:
+        self._terminal = observation.terminal
+        return {"terminal": observation.terminal, "figures": observation.figures}
+
+    def _close_box(self) -> None:
+        self._running = False
+        box, self._box = self._box, None
+        if box is not None:
+            box.close()
+
+
+def decode_png(data: bytes) -> NDArray[np.uint8]:
+    """Return our own PNG file as uint8, shape (height, width, 3)."""
+    with Pillow.open(io.BytesIO(data)) as image:
+        return np.asarray(image.convert("RGB"), dtype=np.uint8)
+
+
+def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
+    if value not in allowed:
+        raise UsageError(f"{name} is {value!r}; it must be one of {', '.join(repr(item) for item in allowed)}")
+
+
+def _recorder(recorder: str | os.PathLike[str] | Recorder | None) -> Recorder | None:
+    if recorder is None or callable(recorder):
+        return recorder
+    return Store(Path(recorder)).append

@@ -1,0 +1,188 @@
+"""What people and machines are told: judgements as JSON objects and as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from tbmm_env.record import (
+    Certificate,
+    Instance,
+    JsonValue,
+    Judgement,
+    MetricScore,
+    Obligation,
+    ReferenceScore,
+)
+
+_OUTCOME_STYLE = {"scored": "bold green", "infeasible": "bold red", "malformed": "bold red", "missing": "bold yellow"}
+_STATE_STYLE = {"holds": "green", "violated": "bold red", "unwitnessed": "yellow"}
+
+
+def exact(value: Fraction | None) -> str | None:
+    """Return a rational as text: ``p/q``, or ``p`` for an integer."""
+    return None if value is None else str(value)
+
+
+def number(value: Fraction | None) -> float | None:
+    """Return a rational as the nearest float, for display."""
+    return None if value is None else float(value)
+
+
+def short(value: Fraction | float | None) -> str:
+    """Return at most 10 significant digits of a number."""
+    return "-" if value is None else f"{float(value):.10g}"
+
+
+# ---------------------------------------------------------------- JSON
+
+
+def instance_json(instance: Instance) -> dict[str, JsonValue]:
+    """Return the object of ``instance.json``, seed included."""
+    return {
+        "task": instance.task,
+        "version": instance.version,
+        "seed": instance.seed,
+        "parameters": dict(instance.parameters),
+    }
+
+
+def _reference(entry: ReferenceScore) -> dict[str, JsonValue]:
+    return {
+        "paper": entry.paper,
+        "reference": number(entry.reference),
+        "tolerance": number(entry.tolerance),
+        "band": number(entry.band),
+        "shortfall": number(entry.shortfall),
+        "score": number(entry.score),
+        "score_exact": exact(entry.score),
+    }
+
+
+def _metric(entry: MetricScore) -> dict[str, JsonValue]:
+    return {
+        "key": entry.spec.key,
+        "question": entry.spec.question,
+        "unit": entry.spec.unit,
+        "kind": entry.spec.kind,
+        "direction": entry.spec.direction,
+        "weight": exact(entry.spec.weight),
+        "value": number(entry.value),
+        "value_exact": exact(entry.value),
+        "claimed": number(entry.claimed),
+        "counted": entry.counted,
+        "verified": _reference(entry.verified),
+        "references": [_reference(reference) for reference in entry.references],
+        "reason": entry.reason,
+    }
+
+
+def _obligation(entry: Obligation) -> dict[str, JsonValue]:
+    return {
+        "id": entry.spec.id,
+        "form": entry.spec.form,
+        "question": entry.spec.question,
+        "status": entry.state,
+        "source": entry.spec.source,
+        "text": entry.spec.text,
+        "reason": entry.reason,
+    }
+
+
+def _certificate(certificate: Certificate | None) -> dict[str, JsonValue] | None:
+    if certificate is None:
+        return None
+    return {
+        "accepted": certificate.accepted,
+        "axioms": list(certificate.axioms),
+        "theorems": list(certificate.theorems),
+        "lean_version": certificate.lean_version,
+        "sha256": certificate.sha256,
+        "path": None,
+    }
+
+
+def judgement_json(judgement: Judgement) -> dict[str, JsonValue]:
+    """Return a judgement as a JSON object; the same judgement gives the same bytes."""
+    score = judgement.score
+    return {
+        "task": judgement.task,
+        "instance": instance_json(judgement.instance),
+        "outcome": judgement.outcome,
+        "reward": float(judgement.reward),
+        "reward_exact": str(judgement.reward),
+        "o_eval": float(score.o_eval) if score else 0.0,
+        "o_eval_exact": str(score.o_eval) if score else "0",
+        "verified": float(score.verified) if score else 0.0,
+        "verified_exact": str(score.verified) if score else "0",
+        "questions": {key: float(value) for key, value in score.questions.items()} if score else {},
+        "papers": {key: float(value) for key, value in score.per_reference.items()} if score else {},
+        "reason": judgement.reason,
+        "problems": [{"path": problem.path, "message": problem.message} for problem in judgement.problems],
+        "metrics": [_metric(entry) for entry in score.metrics] if score else [],
+        "obligations": [_obligation(entry) for entry in judgement.obligations],
+        "certificate": _certificate(judgement.certificate),
+        "artifact_sha256": judgement.artifact_sha256,
+        "panel_version": judgement.panel_version,
+        "judge_version": judgement.judge_version,
+        "notes": list(judgement.notes),
+    }
+
+
+# ---------------------------------------------------------------- tables
+
+
+def print_judgement(console: Console, judgement: Mapping[str, Any]) -> None:
+    """Print the object of :func:`judgement_json` as a person reads it: outcome, metrics, gate, certificate."""
+    style = _OUTCOME_STYLE[judgement["outcome"]]
+    seed = judgement["instance"]["seed"]
+    which = "no seed" if seed is None else f"seed {seed}"
+    console.print(
+        f"[bold]{judgement['task']}[/] ({which}): [{style}]{judgement['outcome']}[/], "
+        f"reward [{style}]{judgement['reward']:.6f}[/]"
+    )
+    for problem in judgement["problems"]:
+        console.print(f"  [yellow]{escape(problem['message'])}[/]")
+    if judgement["metrics"]:
+        console.print(_metric_table(judgement))
+    if judgement["obligations"]:
+        console.print(_gate_table(judgement))
+    certificate = judgement["certificate"]
+    if certificate is not None:
+        word = "[bold green]accepted[/]" if certificate["accepted"] else "[bold red]refused[/]"
+        console.print(
+            f"Lean {certificate['lean_version']}: certificate {word}, {len(certificate['theorems'])} theorems, "
+            f"axioms: {', '.join(certificate['axioms']) or 'none'}, sha256 {certificate['sha256'][:16]}"
+        )
+
+
+def _metric_table(judgement: Mapping[str, Any]) -> Table:
+    table = Table(title="Metrics", title_justify="left")
+    for column in ("metric", "value", "unit", "our anchor", "band", "verified", "panel", "note"):
+        table.add_column(column, justify="right" if column in ("value", "our anchor", "band", "verified") else "left")
+    for entry in judgement["metrics"]:
+        ours = entry["verified"]
+        votes = ", ".join(reference["score_exact"] for reference in entry["references"])
+        note = "" if entry["counted"] else escape(entry["reason"])
+        table.add_row(
+            entry["key"], short(entry["value"]), entry["unit"], short(ours["reference"]), short(ours["band"]),
+            ours["score_exact"], votes or "-", note,
+        )  # fmt: skip
+    table.add_section()
+    table.add_row("all", "", "", "", "", f"{judgement['verified']:.6f}", f"{judgement['o_eval']:.6f}", "")
+    return table
+
+
+def _gate_table(judgement: Mapping[str, Any]) -> Table:
+    table = Table(title="Gate", title_justify="left")
+    for column in ("obligation", "form", "state", "reason"):
+        table.add_column(column)
+    for entry in judgement["obligations"]:
+        state = f"[{_STATE_STYLE[entry['status']]}]{entry['status']}[/]"
+        table.add_row(entry["id"], entry["form"], state, escape(entry["reason"]))
+    return table

@@ -1,0 +1,268 @@
+"""Task packages: strict loading of ``tasks/<id>/``.
+
+``task.toml`` is the single source of metrics and obligations; the answer's schema is its ``[answer]`` table.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as checked_dataclass
+
+from tbmm_env.data import data_path
+from tbmm_env.errors import BadTask, UnknownTask
+from tbmm_env.record import Language, MetricSpec, ObligationSpec, ReferenceValue
+
+_STRICT = ConfigDict(extra="forbid")
+_Record = TypeVar("_Record")
+
+
+@checked_dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
+class ReplayName:
+    """One number that the replay yields: its name, unit and the power of ten it is rounded to."""
+
+    name: str
+    unit: str
+    grid: Fraction
+    text: str
+
+
+@checked_dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
+class PaperValue:
+    """One published value with its audit, as in ``references.toml``; ``votes`` puts it on the panel."""
+
+    paper: str
+    metric: str
+    value: Fraction
+    resolution: Fraction
+    where: str
+    kind: Literal["outstanding_paper", "awarded_paper", "public_solution", "official_commentary", "seed_reproduction"]
+    status: Literal["confirmed", "suboptimal", "convention", "contradicted", "unverifiable"]
+    votes: bool
+    exclusion_reason: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A loaded task package.
+
+    Attributes:
+        id: for example ``cumcm-2024-a``.
+        version: of statement, metrics and obligations together.
+        titles: by language.
+        panel_version: of the frozen panel.
+        answer_schema: JSON Schema (2020-12) of the answer.
+        replay_names: what the replay yields.
+        metrics: scored numbers.
+        obligations: the gate.
+        papers: published values with their audit.
+        anchor: our own reproduced official values.
+    """
+
+    id: str
+    version: str
+    contest: str
+    year: int
+    letter: str
+    titles: Mapping[Language, str]
+    panel_version: str
+    answer_schema: dict[str, Any]
+    replay_names: tuple[ReplayName, ...]
+    metrics: tuple[MetricSpec, ...]
+    obligations: tuple[ObligationSpec, ...]
+    papers: tuple[PaperValue, ...]
+    anchor: Mapping[str, Fraction]
+    folder: Path
+
+    @property
+    def references(self) -> tuple[ReferenceValue, ...]:
+        """The values that vote."""
+        return tuple(
+            ReferenceValue(paper=p.paper, metric=p.metric, value=p.value, resolution=p.resolution)
+            for p in self.papers
+            if p.votes
+        )
+
+
+# ---------------------------------------------------------------- loading
+
+
+def task_ids() -> list[str]:
+    """Return the ids of all task packages, sorted."""
+    return sorted(entry.parent.name for entry in data_path("tasks").glob("*/task.toml"))
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise BadTask(f"{path.name}: the file is missing from task package {path.parent.name}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadTask(f"{path.parent.name}/{path.name}: not valid TOML: {error}") from error
+
+
+def _validate(kind: type[_Record], data: Any, where: str) -> _Record:
+    if isinstance(data, dict) and (unknown := set(data) - {f.name for f in dataclasses.fields(kind)}):  # type: ignore[arg-type]
+        raise BadTask(f"{where}: unknown field {sorted(unknown)[0]!r}")
+    try:
+        return TypeAdapter(kind).validate_python(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or "(top)"
+        raise BadTask(f"{where}: field {field} is {first['input']!r}: {first['msg']}") from error
+
+
+@checked_dataclass(frozen=True, kw_only=True, config=_STRICT)
+class _TaskFile:
+    id: str
+    version: str
+    contest: Literal["CUMCM", "MCM"]
+    year: int
+    letter: Literal["A", "B", "C"]
+    title_en: str
+    title_zh: str
+    panel_version: str
+    answer: dict[str, Any]
+    replay: list[ReplayName]
+    metric: list[dict[str, Any]]
+    obligation: list[dict[str, Any]]
+
+
+@checked_dataclass(frozen=True, kw_only=True, config=_STRICT)
+class _ReferenceFile:
+    reference: list[PaperValue]
+    anchor: dict[str, Fraction]
+
+
+_SCHEMA_KEYS = {
+    "type", "properties", "items", "minItems", "maxItems", "minimum", "maximum", "unit", "description", "description_zh",
+}  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def load(task_id: str) -> Task:
+    """Load one task package strictly.
+
+    Args:
+        task_id: with or without the ``tbmm/`` prefix.
+
+    Raises:
+        UnknownTask: no such package; the message lists what there is.
+        BadTask: a file breaks its format; the message names file, field and value.
+    """
+    name = task_id.removeprefix("tbmm/")
+    known = task_ids()
+    if name not in known:
+        raise UnknownTask(f"unknown task {task_id!r}; there are: {', '.join(known)}")
+    folder = data_path("tasks", name)
+    head = _validate(_TaskFile, _read_toml(folder / "task.toml"), f"{name}/task.toml")
+    papers = _validate(_ReferenceFile, _read_toml(folder / "references.toml"), f"{name}/references.toml")
+    metrics = tuple(
+        _validate(MetricSpec, m, f"{name}/task.toml: metric {m.get('key', i)!r}") for i, m in enumerate(head.metric)
+    )
+    obligations = tuple(
+        _validate(ObligationSpec, o, f"{name}/task.toml: obligation {o.get('id', i)!r}")
+        for i, o in enumerate(head.obligation)
+    )
+    task = Task(
+        id=head.id,
+        version=head.version,
+        contest=head.contest,
+        year=head.year,
+        letter=head.letter,
+        titles={"en": head.title_en, "zh": head.title_zh},
+        panel_version=head.panel_version,
+        answer_schema=head.answer,
+        replay_names=tuple(head.replay),
+        metrics=metrics,
+        obligations=obligations,
+        papers=tuple(papers.reference),
+        anchor=papers.anchor,
+        folder=folder,
+    )
+    _check(task, name)
+    return task
+
+
+def _check(task: Task, name: str) -> None:
+    """Cross-check ids, operands, grids and the schema of a task package."""
+
+    def need(condition: bool, message: str) -> None:
+        if not condition:
+            raise BadTask(f"{name}: {message}")
+
+    need(task.id == name, f"task.toml: id is {task.id!r}; it must equal the folder's name")
+    need(len(task.obligations) > 0, "task.toml: there is no obligation; every task has a gate")
+    keys = [m.key for m in task.metrics]
+    ids = [o.id for o in task.obligations]
+    replayed = {r.name for r in task.replay_names}
+    for what, names in (
+        ("metric key", keys),
+        ("obligation id", ids),
+        ("replay name", [r.name for r in task.replay_names]),
+    ):
+        for entry in names:
+            need(re.fullmatch(r"[a-z][a-z0-9_]*", entry) is not None, f"{what} {entry!r} must match [a-z][a-z0-9_]*")
+        need(len(set(names)) == len(names), f"a {what} occurs twice in {names}")
+    for metric in task.metrics:
+        where = f"metric {metric.key}"
+        need(metric.weight > 0 or metric.kind == "reported", f"{where}: weight is {metric.weight}; it must be > 0")
+        need(_is_power_of_ten(metric.grid), f"{where}: grid is {metric.grid}; it must be a power of ten")
+        need(metric.grid <= metric.tolerance / 10, f"{where}: grid {metric.grid} must be <= tolerance / 10")
+        need((metric.shape == "ladder") == bool(metric.ladder), f"{where}: ladder thresholds and shape disagree")
+        need(set(metric.requires) <= set(ids), f"{where}: requires names an unknown obligation: {metric.requires}")
+        need(metric.kind != "asked" or metric.truth is not None, f"{where}: an asked metric needs truth")
+        need(metric.key in task.anchor, f"references.toml: anchor of {metric.key} is missing")
+    operands = [m.value for m in task.metrics] + [m.truth for m in task.metrics if m.truth]
+    operands += [t for o in task.obligations for t in (*o.terms, o.lower, o.upper, *(o.when or ())) if t]
+    for operand in operands:
+        if operand.startswith("replay:"):
+            need(operand[7:] in replayed, f"operand {operand!r} names no [[replay]] entry")
+    for paper in task.papers:
+        need(paper.metric in keys, f"references.toml: {paper.paper}: unknown metric {paper.metric!r}")
+        need(not paper.votes or paper.status in ("confirmed", "suboptimal", "convention"),
+             f"references.toml: {paper.paper}, {paper.metric}: status {paper.status} cannot vote")  # fmt: skip
+        need(not paper.votes or paper.kind in ("outstanding_paper", "awarded_paper"),
+             f"references.toml: {paper.paper}, {paper.metric}: kind {paper.kind} has no award and cannot vote")  # fmt: skip
+    for replay in task.replay_names:
+        need(_is_power_of_ten(replay.grid), f"replay {replay.name}: grid is {replay.grid}; it must be a power of ten")
+    _check_schema(task.answer_schema, f"{name}/task.toml: answer")
+
+
+def _is_power_of_ten(value: Fraction) -> bool:
+    return (
+        value > 0
+        and (re.fullmatch(r"10*", str(value.denominator)) is not None)
+        and (re.fullmatch(r"10*", str(value.numerator)) is not None)
+    )
+
+
+def _check_schema(node: Any, where: str) -> None:
+    """Refuse a schema that does not bound every list and every number."""
+    if not isinstance(node, dict) or "type" not in node:
+        raise BadTask(f"{where}: must be a table with a type")
+    if unknown := set(node) - _SCHEMA_KEYS:
+        raise BadTask(f"{where}: unknown key {sorted(unknown)[0]!r}; allowed are {', '.join(sorted(_SCHEMA_KEYS))}")
+    needed = {
+        "object": ("properties",), "array": ("items", "maxItems"), "number": ("unit", "minimum", "maximum"),
+        "integer": ("unit", "minimum", "maximum"), "string": (), "boolean": (),
+    }  # fmt: skip
+    if node["type"] not in needed:
+        raise BadTask(f"{where}: type is {node['type']!r}; it must be one of {', '.join(needed)}")
+    for key in needed[node["type"]]:
+        if key not in node:
+            raise BadTask(f"{where}: {key} is missing; every list and every number must be bounded")
+    for key, child in node.get("properties", {}).items():
+        _check_schema(child, f"{where}.{key}")
+    if "items" in node:
+        _check_schema(node["items"], f"{where}[*]")
