@@ -1,0 +1,359 @@
+"""The certificate: Lean text generated from a judgement's exact numbers, and the kernel's word on it.
+
+The text states what was judged (obligations with their operands, metrics with values, domains, baselines and
+references) and the results Python computed. Bands, scores, renormalised weights, means and the gate are computed in
+Lean. Text of an agent never reaches it: only rationals of bounded size and the ids of ``task.toml`` do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tbmm_env.errors import BadTask, CertificateRejected, JudgeError
+from tbmm_env.judge import lean
+from tbmm_env.limits import JUDGE, JudgeLimits
+from tbmm_env.record import (
+    Certificate,
+    MetricSpec,
+    Obligation,
+    Panel,
+    ReferenceValue,
+    Score,
+)
+
+CONJUNCTION = 50
+"""Obligations that hold are proved in conjunctions of at most so many."""
+
+OPERAND_BITS = 512
+"""Size of numerator and denominator of one operand; 60 digits need 200 bits."""
+
+SCALED_BITS = 1024
+"""Size of an operand in counts of its obligation's or metric's common unit."""
+
+RESULT_BITS = 65_536
+"""Size of numerator and denominator of a result, which is a mean of fractions with different denominators."""
+
+TERMS = 20_000
+"""Operands of all obligations together."""
+
+_HEXADECIMAL_BITS = 4096  # above, decimals would meet Python's limit on converting integers to text
+_TERMS_A_DEFINITION = 200  # keeps nesting, and so the parser's stack, small
+_ID = re.compile(r"[a-z0-9_]{1,80}")
+_NAMESPACE = "TBMM.Certificate"
+_DIRECTIONS = {
+    "higher_is_better": "higher",
+    "lower_is_better": "lower",
+    "target_value": "target",
+    "exact_value": "target",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A certificate that nobody has checked yet.
+
+    Attributes:
+        text: Lean source; a function of the judged numbers alone.
+        theorems: full names of the theorems it must prove.
+    """
+
+    text: str
+    theorems: tuple[str, ...]
+
+
+def certify(
+    metrics: Sequence[MetricSpec],
+    panel: Panel,
+    values: Mapping[str, Fraction],
+    obligations: Sequence[Obligation],
+    score: Score,
+    reward: Fraction,
+    *,
+    limits: JudgeLimits = JUDGE,
+) -> Certificate:
+    """Write the certificate of a judgement and have the kernel check it.
+
+    Args:
+        metrics: as declared.
+        panel: what was scored against.
+        values: by metric key, on the metric's grid.
+        obligations: resolved and decided.
+        score: what Python computed; its ``verified`` and ``o_eval`` are proved.
+        reward: what Python computed; proved.
+        limits: budgets of the Lean process.
+
+    Raises:
+        CertificateRejected: the kernel did not accept what was computed here.
+        LeanUnavailable: Lean cannot be found or started.
+        JudgeError: a number is too large, or Lean exceeded its limits.
+        BadTask: an id does not match ``[a-z0-9_]+`` or has more than 80 characters.
+    """
+    written = draft(metrics, panel, values, obligations, score, reward)
+    result = lean.check(written.text, written.theorems, limits=limits)
+    if not result.accepted:
+        raise CertificateRejected(
+            f"{result.version} did not accept the certificate: {'; '.join(result.reasons)[:2000]}"
+        )
+    return Certificate(
+        text=written.text,
+        sha256=hashlib.sha256(written.text.encode()).hexdigest(),
+        accepted=True,
+        theorems=written.theorems,
+        axioms=tuple(sorted({axiom for axioms in result.axioms.values() for axiom in axioms})),
+        lean_version=result.version,
+    )
+
+
+def draft(
+    metrics: Sequence[MetricSpec],
+    panel: Panel,
+    values: Mapping[str, Fraction],
+    obligations: Sequence[Obligation],
+    score: Score,
+    reward: Fraction,
+) -> Draft:
+    """Write the certificate of a judgement; see ``certify``.
+
+    Raises:
+        JudgeError: a number is too large.
+        BadTask: an id does not match ``[a-z0-9_]+`` or has more than 80 characters.
+    """
+    text = _Text()
+    names = _write_obligations(text, obligations)
+    references: dict[str, list[ReferenceValue]] = {}
+    for entry in panel.references:
+        references.setdefault(entry.metric, []).append(entry)
+    unit_of_weight = _unit([spec.weight for spec in metrics])
+    papers: dict[str, list[str]] = {}
+    anchor: list[str] = []
+    for index, spec in enumerate(metrics):
+        if spec.kind == "reported":
+            continue
+        own = references.get(spec.key, [])
+        name = _name("m", index, spec.key)
+        unit = _write_metric(
+            text, name, spec, _count(spec.weight, unit_of_weight), panel, values.get(spec.key), own, names
+        )
+        anchor.append(f"{name} {_signed(panel.anchor[spec.key], unit)} 0")
+        for entry in own:
+            vote = f"{name} {_signed(entry.value, unit)} {_count(entry.resolution, unit)}"
+            papers.setdefault(entry.paper, []).append(vote)
+    text.define("anchor", "Paper", _chain(anchor))
+    voters = sorted(papers)
+    for index, paper in enumerate(voters):
+        text.define(f"paper_{index}", "Paper", _chain(papers[paper]))
+    text.define("papers", "Papers", _chain([f"paper_{index}" for index in range(len(voters))]))
+    text.prove("verified", _equals("Paper.mean anchor", score.verified), "true")
+    text.prove("o_eval", _equals("oEval anchor papers", score.o_eval), "true")
+    text.prove("reward", _equals("TBMM.reward gate anchor papers", reward), "true")
+    return Draft(text.source(), tuple(f"{_NAMESPACE}.{theorem}" for theorem in text.theorems))
+
+
+class _Text:
+    """Lines of a certificate and the names of its theorems."""
+
+    def __init__(self) -> None:
+        self.theorems: list[str] = []
+        self._lines = ["prelude", "import TBMM", f"namespace {_NAMESPACE}"]
+
+    def define(self, name: str, type_name: str, body: str) -> None:
+        self._lines.append(f"noncomputable def {name} : {type_name} := {body}")
+
+    def prove(self, name: str, claim: str, verdict: str) -> None:
+        self._lines.append(f"theorem {name} : Eq ({claim}) Bool.{verdict} := Eq.refl Bool.{verdict}")
+        self.theorems.append(name)
+
+    def source(self) -> str:
+        return "\n".join([*self._lines, *(f"#print axioms {name}" for name in self.theorems), ""])
+
+
+# ---------------------------------------------------------------- obligations
+
+
+def _write_obligations(text: _Text, obligations: Sequence[Obligation]) -> dict[str, str]:
+    """Define every obligation and prove its state; return the Lean name of each id."""
+    terms = sum(len(entry.terms) for entry in obligations)
+    if terms > TERMS:
+        raise JudgeError(f"the obligations have {terms} operands; a certificate takes {TERMS}")
+    names = {}
+    for index, entry in enumerate(obligations):
+        name = names[entry.spec.id] = _name("o", index, entry.spec.id)
+        text.define(name, "Obligation", _obligation(text, name, entry))
+    held = [names[entry.spec.id] for entry in obligations if entry.state == "holds"]
+    for start in range(0, len(held), CONJUNCTION):
+        group = _chain(held[start : start + CONJUNCTION])
+        text.prove(f"holds_{start // CONJUNCTION}", f"Obligations.hold ({group})", "true")
+    for index, entry in enumerate(obligations):
+        if entry.state == "violated":
+            name = names[entry.spec.id]
+            text.prove(_name("violated", index, entry.spec.id), f"Obligation.allowed {name}", "false")
+    everyone = [names[entry.spec.id] for entry in obligations]
+    rest = ".nil"
+    for start in reversed(range(0, len(everyone), CONJUNCTION)):
+        part = "gate" if start == 0 else f"gate_{start // CONJUNCTION}"
+        text.define(part, "Obligations", _chain(everyone[start : start + CONJUNCTION], rest))
+        rest = part
+    if not everyone:
+        text.define("gate", "Obligations", ".nil")
+    return names
+
+
+def _obligation(text: _Text, name: str, entry: Obligation) -> str:
+    if entry.state == "unwitnessed":
+        return ".unwitnessed"
+    spec = entry.spec
+    form = spec.form
+    ends = [end for end in (entry.lower, entry.upper) if end is not None]
+    unit = _unit([*entry.terms, *ends, *(entry.when or ()), spec.tolerance])
+    start = f".{form} {unit} {_count(spec.tolerance, unit)}"
+    limits = f"{_maybe(entry.lower, unit)} {_maybe(entry.upper, unit)}"
+    if form == "count":
+        return f".count {unit} {limits} {_signed(entry.terms[0], unit)}"
+    if form == "equality":
+        return f"{start} {_signed(entry.terms[0], unit)} {_signed(entry.terms[1], unit)}"
+    if form == "sum":
+        return f"{start} {_signed(entry.terms[-1], unit)} {_terms(text, name, entry.terms[:-1], unit)}"
+    terms = _terms(text, name, entry.terms, unit)
+    if form == "order":
+        return f"{start} {terms}"
+    if form == "bound":
+        return f"{start} {limits} {terms}"
+    assert entry.when is not None
+    return f"{start} {' '.join(_signed(part, unit) for part in entry.when)} {limits} {terms}"
+
+
+def _terms(text: _Text, name: str, values: Sequence[Fraction], unit: int) -> str:
+    """Return a list of terms; long ones are defined in pieces, last piece first."""
+    rest = ".nil"
+    starts = range(0, len(values), _TERMS_A_DEFINITION)
+    for start in reversed(starts):
+        piece = values[start : start + _TERMS_A_DEFINITION]
+        body = rest
+        for at in reversed(range(0, len(piece), 10)):
+            body = _ten(piece[at : at + 10], unit, body)
+        if len(starts) > 1:
+            text.define(f"{name}_terms_{start}", "Terms", body)
+            rest = f"{name}_terms_{start}"
+        else:
+            rest = f"({body})"
+    return rest
+
+
+def _ten(values: Sequence[Fraction], unit: int, rest: str) -> str:
+    tail = rest if rest.isidentifier() or rest == ".nil" else f"({rest})"
+    if len(values) == 10 and all(value >= 0 for value in values):
+        return f"Terms.ten {' '.join(_count(value, unit) for value in values)} {tail}"
+    body = tail
+    for value in reversed(values):
+        body = f"(.cons {_count(max(value, Fraction(0)), unit)} {_count(max(-value, Fraction(0)), unit)} {body})"
+    return body[1:-1]
+
+
+# ---------------------------------------------------------------- metrics
+
+
+def _write_metric(
+    text: _Text,
+    name: str,
+    spec: MetricSpec,
+    weight: str,
+    panel: Panel,
+    value: Fraction | None,
+    references: Sequence[ReferenceValue],
+    obligations: Mapping[str, str],
+) -> int:
+    """Define a metric; return how many counts one unit has."""
+    baseline, anchor = panel.baseline[spec.key], panel.anchor[spec.key]
+    numbers = [spec.tolerance, *spec.domain, baseline, anchor]
+    numbers += [number for entry in references for number in (entry.value, entry.resolution)]
+    unit = _unit([*numbers, *([] if value is None else [value])])
+    low, high = (_signed(end, unit) for end in spec.domain)
+    fields = {
+        "weight": weight,
+        "scale": str(unit),
+        "tolerance": _count(spec.tolerance, unit),
+        "direction": f".{_DIRECTIONS[spec.direction]}",
+        "shape": _shape(spec),
+        "value": _maybe(value, unit),
+        "low": low,
+        "high": high,
+        "baseline": _signed(baseline, unit),
+        "requires": _chain([obligations[required] for required in spec.requires]),
+    }
+    body = ", ".join(f"{field} := {written}" for field, written in fields.items())
+    text.define(name, "Metric", f"{{ {body} }}")
+    return unit
+
+
+def _shape(spec: MetricSpec) -> str:
+    if spec.shape != "ladder":
+        return f".{spec.shape}"
+    unit = _unit(spec.ladder)
+    *first, last = (_count(threshold, unit) for threshold in spec.ladder)
+    body = f".last {last}"
+    for threshold in reversed(first):
+        body = f".cons {threshold} ({body})"
+    return f".ladder {unit} ({body})"
+
+
+# ---------------------------------------------------------------- numbers and names
+
+
+def _equals(mean: str, result: Fraction) -> str:
+    if result < 0:
+        raise JudgeError(f"a result of {result} is negative")
+    p = _literal(result.numerator, RESULT_BITS, "a result")
+    q = _literal(result.denominator, RESULT_BITS, "a result")
+    return f"Frac.is ({mean}) {p} {q}"
+
+
+def _unit(numbers: Iterable[Fraction]) -> int:
+    """Return the common denominator."""
+    unit = 1
+    for number in numbers:
+        size = max(number.numerator.bit_length(), number.denominator.bit_length())
+        if size > OPERAND_BITS:
+            raise JudgeError(f"an operand has {size} bits; a certificate takes {OPERAND_BITS} bits")
+        unit = math.lcm(unit, number.denominator)
+        if unit.bit_length() > OPERAND_BITS:
+            raise JudgeError(f"a common denominator has over {OPERAND_BITS} bits, the limit of a certificate")
+    return unit
+
+
+def _count(number: Fraction, unit: int) -> str:
+    counts = number * unit
+    assert counts.denominator == 1
+    return _literal(counts.numerator, SCALED_BITS, "an operand")
+
+
+def _literal(number: int, limit_bits: int, what: str) -> str:
+    if number < 0 or number.bit_length() > limit_bits:
+        raise JudgeError(f"{what} has {number.bit_length()} bits; a certificate takes {limit_bits} bits")
+    return str(number) if number.bit_length() <= _HEXADECIMAL_BITS else hex(number)
+
+
+def _signed(number: Fraction, unit: int) -> str:
+    zero = Fraction(0)
+    return f"⟨{_count(max(number, zero), unit)}, {_count(max(-number, zero), unit)}⟩"
+
+
+def _maybe(number: Fraction | None, unit: int) -> str:
+    return ".absent" if number is None else f"(.at {_signed(number, unit)})"
+
+
+def _chain(items: Sequence[str], rest: str = ".nil") -> str:
+    body = rest
+    for item in reversed(items):
+        body = f".cons {item} {body if body.isidentifier() or body == '.nil' else f'({body})'}"
+    return body
+
+
+def _name(prefix: str, index: int, identifier: str) -> str:
+    if not _ID.fullmatch(identifier):
+        raise BadTask(f"id {identifier!r} does not match [a-z0-9_]+ with at most 80 characters")
+    return f"{prefix}_{index}_{identifier}"
