@@ -1,0 +1,380 @@
+"""A folder of episodes that is only ever added to, by any number of processes at once.
+
+Every writer has a segment of its own, named at random, so writers share no file and no lock. Images and artifacts
+are files named by the sha256 of their content: each is there once, however many episodes show it. A crash loses at
+most the episode being appended; damage loses the records it touches and is reported, never raised, while the rest
+is read. The layout is written down in ``trajectories/README.md``.
+
+What ``append`` returned from is on disk: blob files, the record and the folder entries are flushed with fsync before
+it returns (unless the store was opened with ``durable=False``, which leaves that to the system).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import re
+import secrets
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+from tbmm_env.errors import CorruptTrajectory, TrajectoryError
+from tbmm_env.record import Episode
+from tbmm_env.trajectory import schema, segment
+from tbmm_env.trajectory.codec import BlobKind
+from tbmm_env.trajectory.segment import Finding, FindingKind, finding
+
+_KEY = re.compile(r"([0-9a-f]{32})#(0|[1-9][0-9]{0,17})")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_SEGMENTS, _IMAGES, _ARTIFACTS, _UNFINISHED = "segments", "images", "artifacts", "unfinished"
+
+OnFinding = Callable[[Finding], None]
+"""Is told what was skipped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredEpisode:
+    """An episode and where it lies.
+
+    Attributes:
+        key: ``SEGMENT#INDEX``; what ``Store.append`` returned and ``Store.read`` takes.
+        episode: what was appended.
+        path: the segment file.
+        offset_bytes: of the record in it.
+    """
+
+    key: str
+    episode: Episode
+    path: Path
+    offset_bytes: int
+
+
+class _BlobFault(CorruptTrajectory):
+    """A blob is missing, unreadable or not the one of its name."""
+
+    def __init__(self, kind: FindingKind, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class _Writer:
+    """The one open segment of a process."""
+
+    def __init__(self, folder: Path, durable: bool) -> None:
+        self.name = secrets.token_hex(segment.MARKER_BYTES)
+        self.path = folder / f"{self.name}.seg"
+        self.pid = os.getpid()
+        self._marker = bytes.fromhex(self.name)
+        self._durable = durable
+        self._records = 0
+        self._end = 0
+        self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        with _on_failure(self.close):
+            self._write(segment.header_of(self._marker))
+            if durable:
+                _flush_folder(folder)
+
+    def append(self, data: bytes) -> int:
+        """Write one record and return its index."""
+        self._write(segment.frame_of(self._marker, self._records, data))
+        self._records += 1
+        return self._records - 1
+
+    def _write(self, data: bytes) -> None:
+        with _on_failure(self._withdraw):
+            _write_all(self._file, data)
+            if self._durable:
+                os.fsync(self._file)
+        self._end += len(data)
+
+    def _withdraw(self) -> None:
+        """Cut off what was written in part; where even that fails, readers find a torn record."""
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._file, self._end)
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+class Store:
+    """A trajectory store; nothing is created before the first append.
+
+    One object may be shared by threads. A forked child and every other process get a segment of their own. Readers
+    need no notice from writers: they see every record whose append had returned when they opened its segment.
+
+    Args:
+        path: the store's folder.
+        durable: flush to disk before ``append`` returns.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, durable: bool = True) -> None:
+        """Remember the folder."""
+        self.path = Path(path)
+        self._durable = durable
+        self._lock = threading.Lock()
+        self._writer: _Writer | None = None
+        self._kept: set[str] = set()
+
+    # -------------------------------------------------------------- writing
+
+    def append(self, episode: Episode) -> str:
+        """Store an episode and return its key, ``SEGMENT#INDEX``.
+
+        Raises:
+            TrajectoryError: when a value cannot be stored, or the system refuses (disk full, no permission). The
+                store stays readable and what was appended before stays in it; the next append begins a new segment.
+        """
+        with self._lock:
+            try:
+                data = schema.encode(episode, self._keep)
+                with _on_failure(self._close_writer):
+                    writer = self._open_writer()
+                    return f"{writer.name}#{writer.append(data)}"
+            except OSError as error:
+                raise TrajectoryError(
+                    f"cannot append to the trajectory store {self.path}: {error}; the episode is not stored, earlier"
+                    " ones are: make room or name another folder"
+                ) from error
+
+    def close(self) -> None:
+        """End this object's segment; a later append begins another."""
+        with self._lock:
+            self._close_writer()
+
+    def __enter__(self) -> Store:
+        """Return the store itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close."""
+        self.close()
+
+    def _open_writer(self) -> _Writer:
+        if self._writer is None or self._writer.pid != os.getpid():
+            self._close_writer()
+            self._writer = _Writer(self._folder(_SEGMENTS), self._durable)
+        return self._writer
+
+    def _close_writer(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+
+    def _folder(self, *parts: str) -> Path:
+        """Return a folder of the store, made if need be."""
+        folder = self.path.joinpath(*parts)
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
+            if self._durable:
+                for parent in [*reversed(folder.relative_to(self.path).parents)]:
+                    _flush_folder(self.path / parent)
+                _flush_folder(self.path.parent)
+        return folder
+
+    def _keep(self, kind: BlobKind, sha256: str, data: bytes) -> None:
+        """Put a blob in its place unless it is there, whole."""
+        name = f"{kind} {sha256}"
+        if name in self._kept:
+            return
+        try:
+            self._fetch(kind, sha256)
+        except _BlobFault:
+            path = self._blob_path(kind, sha256)
+            folder = self._folder(*path.parent.relative_to(self.path).parts)
+            content = data if kind == "artifact" else segment.deflate(data)
+            unfinished = self._folder(_UNFINISHED) / secrets.token_hex(16)
+            with _on_failure(partial(unfinished.unlink, missing_ok=True)):
+                _write_file(unfinished, content, self._durable)
+                unfinished.replace(path)
+            if self._durable:
+                _flush_folder(folder)
+        self._kept.add(name)
+
+    # -------------------------------------------------------------- reading
+
+    def episodes(self, on_finding: OnFinding | None = None) -> Iterator[StoredEpisode]:
+        """Yield the episodes, segment by segment in the order of names, in each in the order of appending.
+
+        Args:
+            on_finding: is told of everything that is skipped; without it a warning is logged.
+
+        Raises:
+            TrajectoryError: when the folder does not exist.
+        """
+        report = _log if on_finding is None else on_finding
+        for path in self._segments():
+            for item in self._read_segment(path):
+                if isinstance(item, Finding):
+                    report(item)
+                else:
+                    yield item
+
+    def read(self, key: str) -> Episode:
+        """Return the episode that ``append`` stored under a key.
+
+        Raises:
+            CorruptTrajectory: when it is damaged; the message says file and offset.
+            TrajectoryError: when there is no such record.
+        """
+        match = _KEY.fullmatch(key)
+        if match is None:
+            raise TrajectoryError(f"{key!r} is not a record's key; one looks like {'0' * 32}#0")
+        path = self.path / _SEGMENTS / f"{match[1]}.seg"
+        try:
+            with _open_regular(path) as file:
+                for item in segment.scan(file, path):
+                    if isinstance(item, segment.Frame) and item.index == int(match[2]):
+                        found = self._read_frame(file, path, item)
+                        if isinstance(found, StoredEpisode):
+                            return found.episode
+                        kind = TrajectoryError if found.kind == "version" else CorruptTrajectory
+                        raise kind(found.message)
+        except OSError as error:
+            raise TrajectoryError(f"cannot read record {key}: {error}") from error
+        raise TrajectoryError(f"no record {match[2]} in {path}; it was never there or its header is damaged")
+
+    def verify(self) -> list[Finding]:
+        """Read everything, blobs that no record names included, and return what is wrong; empty when all is well.
+
+        A ``torn`` finding in the segment of a running writer is only the record it is writing.
+
+        Raises:
+            TrajectoryError: when the folder does not exist.
+        """
+        findings: list[Finding] = []
+        for _ in self.episodes(findings.append):
+            pass
+        blobs: tuple[tuple[BlobKind, str], ...] = (("image", f"{_IMAGES}/*/*"), ("artifact", f"{_ARTIFACTS}/*"))
+        for kind, pattern in blobs:
+            for path in sorted(self.path.glob(pattern)):
+                sha256 = path.name.split(".")[0]
+                if not _SHA256.fullmatch(sha256) or path != self._blob_path(kind, sha256):
+                    findings.append(finding("corrupt", path, 0, f"not the name of an {kind}"))
+                    continue
+                try:
+                    self._fetch(kind, sha256)
+                except _BlobFault as fault:
+                    findings.append(Finding(kind=fault.kind, path=path, offset_bytes=0, message=str(fault)))
+        for path in sorted(self.path.glob(f"{_UNFINISHED}/*")):
+            findings.append(finding("leftover", path, 0, "unfinished file; harmless, unless a writer is at it now"))
+        return findings
+
+    def artifact_path(self, sha256: str) -> Path:
+        """Return where the artifact with this sha256 lies, byte for byte as the agent left it.
+
+        Raises:
+            TrajectoryError: when there is none, or the name is not a sha256.
+        """
+        if not _SHA256.fullmatch(sha256):
+            raise TrajectoryError(f"{sha256!r:.80} is not a sha256 of 64 lower-case hex digits")
+        path = self._blob_path("artifact", sha256)
+        if not path.is_file():
+            raise TrajectoryError(f"no artifact {sha256} in the trajectory store {self.path}")
+        return path
+
+    def _segments(self) -> list[Path]:
+        if not self.path.is_dir():
+            raise TrajectoryError(f"there is no trajectory store at {self.path}")
+        return sorted(self.path.glob(f"{_SEGMENTS}/*.seg"))
+
+    def _read_segment(self, path: Path) -> Iterator[StoredEpisode | Finding]:
+        try:
+            with _open_regular(path) as file:
+                for item in segment.scan(file, path):
+                    yield item if isinstance(item, Finding) else self._read_frame(file, path, item)
+        except OSError as error:
+            yield finding("unreadable", path, 0, f"{error}")
+
+    def _read_frame(self, file: BinaryIO, path: Path, frame: segment.Frame) -> StoredEpisode | Finding:
+        try:
+            episode = schema.decode(segment.load(file, frame), self._fetch)
+        except _BlobFault as fault:
+            return finding(fault.kind, path, frame.offset_bytes, f"{fault}")
+        except CorruptTrajectory as error:
+            return finding("corrupt", path, frame.offset_bytes, f"{error}")
+        except TrajectoryError as error:
+            return finding("version", path, frame.offset_bytes, f"{error}")
+        key = f"{path.stem}#{frame.index}"
+        return StoredEpisode(key=key, episode=episode, path=path, offset_bytes=frame.offset_bytes)
+
+    def _blob_path(self, kind: BlobKind, sha256: str) -> Path:
+        if kind == "artifact":
+            return self.path / _ARTIFACTS / f"{sha256}.json"
+        return self.path / _IMAGES / sha256[:2] / f"{sha256}.ppm.zst"
+
+    def _fetch(self, kind: BlobKind, sha256: str) -> bytes:
+        """Return the bytes of a blob; raise _BlobFault when they are not there or not those."""
+        path = self._blob_path(kind, sha256)
+        try:
+            with _open_regular(path) as file:
+                data = file.read(segment.MAX_STORED_BYTES)
+            if kind == "image":
+                data = segment.inflate(data)
+        except FileNotFoundError as error:
+            raise _BlobFault("missing", f"{kind} {path} is not there") from error
+        except OSError as error:
+            raise _BlobFault("unreadable", f"{path}, offset 0 bytes: {error}") from error
+        except CorruptTrajectory as error:
+            raise _BlobFault("corrupt", f"{path}, offset 0 bytes: {error}") from error
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise _BlobFault("corrupt", f"{path}, offset 0 bytes: {kind} does not have the sha256 of its name")
+        return data
+
+
+def _log(found: Finding) -> None:
+    logging.getLogger(__name__).warning("%s: %s", found.kind, found.message)
+
+
+@contextlib.contextmanager
+def _on_failure(undo: Callable[[], None]) -> Iterator[None]:
+    """Undo when the block does not come to its end, be it by an error or an interrupt."""
+    done = False
+    try:
+        yield
+        done = True
+    finally:
+        if not done:
+            undo()
+
+
+def _open_regular(path: Path) -> BinaryIO:
+    """Open a file for reading without waiting for the other end of a pipe; OSError when it is not a plain file."""
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(f"{path} is not a plain file")
+    return os.fdopen(file, "rb")
+
+
+def _write_all(file: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(file, rest) :]
+
+
+def _write_file(path: Path, data: bytes, durable: bool) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    try:
+        _write_all(file, data)
+        if durable:
+            os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _flush_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
