@@ -44,7 +44,6 @@ TERMS = 20_000
 _HEXADECIMAL_BITS = 4096  # above, decimals would meet Python's limit on converting integers to text
 _TERMS_A_DEFINITION = 200  # keeps nesting, and so the parser's stack, small
 _ID = re.compile(r"[a-z0-9_]{1,80}")
-_NAMESPACE = "TBMM.Certificate"
 _DIRECTIONS = {
     "higher_is_better": "higher",
     "lower_is_better": "lower",
@@ -151,7 +150,7 @@ def draft(
     text.prove("verified", _equals("Paper.mean anchor", score.verified), "true")
     text.prove("o_eval", _equals("oEval anchor papers", score.o_eval), "true")
     text.prove("reward", _equals("TBMM.reward gate anchor papers", reward), "true")
-    return Draft(text.source(), tuple(f"{_NAMESPACE}.{theorem}" for theorem in text.theorems))
+    return Draft(text.source(), tuple(f"{lean.NAMESPACE}.{theorem}" for theorem in text.theorems))
 
 
 class _Text:
@@ -159,7 +158,7 @@ class _Text:
 
     def __init__(self) -> None:
         self.theorems: list[str] = []
-        self._lines = ["prelude", "import TBMM", f"namespace {_NAMESPACE}"]
+        self._lines = ["prelude", "import TBMM", f"namespace {lean.NAMESPACE}"]
 
     def define(self, name: str, type_name: str, body: str) -> None:
         self._lines.append(f"noncomputable def {name} : {type_name} := {body}")

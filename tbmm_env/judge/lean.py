@@ -40,13 +40,23 @@ EVALUATED_BY_NAME = (
     *("Nat.shiftLeft", "Nat.shiftRight", "Nat.pow", "Nat.log2"),
 )
 
-# What a certificate has no use for. A text with one of these is refused before Lean sees it.
-_REFUSED = re.compile(
-    r"\b(axiom|sorry|sorryAx|native_decide|ofReduceBool|ofReduceNat|unsafe|opaque|partial|extern|implemented_by"
-    r"|csimp|set_option|macro|macro_rules|syntax|notation|elab|elab_rules|initialize|run_cmd|run_elab|instance"
-    r"|attribute|open|export|private|local|scoped|by)\b|#(?!print axioms )|@\["
+NAMESPACE = "TBMM.Certificate"
+"""The namespace every certificate's text lives in."""
+
+# What a certificate has use for; a text with any other line or word is refused before Lean sees it.
+_DEFINED = r"(?:[om]_[0-9]+_[a-z0-9_]+|gate|gate_[0-9]+|anchor|paper_[0-9]+|papers)"
+_PROVED = r"(?:holds_[0-9]+|violated_[0-9]+_[a-z0-9_]+|verified|o_eval|reward|probe)"
+_LINE = re.compile(
+    rf"prelude|import TBMM|namespace TBMM\.Certificate|#print axioms {_PROVED}"
+    rf"|noncomputable def {_DEFINED} : (?:Terms|Obligation|Obligations|Metric|Paper|Papers) := (?P<body>.*)"
+    rf"|theorem {_PROVED} : Eq \((?P<claim>.*)\) Bool\.(?:true|false) := Eq\.refl Bool\.(?:true|false)"
 )
-_NAT = re.compile(r"\bNat\b(?:\s*\.\s*(\w+))?")
+_WORD = re.compile(r"[⟨⟩(){},]|:=|[A-Za-z0-9_.]+|\S")
+_ALLOWED = re.compile(
+    rf"[⟨⟩(){{}},]|:=|[0-9]+|0x[0-9a-f]+|{_DEFINED}|\.[a-z]+|oEval|TBMM\.reward"
+    r"|weight|scale|tolerance|direction|shape|value|low|high|baseline|requires"
+    r"|Terms\.ten|Signed\.le|Obligations\.hold|Obligation\.allowed|Frac\.is|Paper\.mean"
+)
 _NO_AXIOMS = re.compile(r"'(?P<name>[^']+)' does not depend on any axioms")
 _AXIOMS = re.compile(r"'(?P<name>[^']+)' depends on axioms: \[(?P<axioms>[^\]]*)\]", re.DOTALL)
 
@@ -119,11 +129,11 @@ def probe() -> Toolchain:
     """
     for verdict, accepted in (("true", True), ("false", False)):
         text = (
-            "prelude\nimport TBMM\nnamespace TBMM\n"
+            f"prelude\nimport TBMM\nnamespace {NAMESPACE}\n"
             f"theorem probe : Eq (Signed.le ⟨2, 1⟩ ⟨1, 0⟩) Bool.{verdict} := Eq.refl Bool.{verdict}\n"
             "#print axioms probe\n"
         )
-        result = check(text, ("TBMM.probe",))
+        result = check(text, (f"{NAMESPACE}.probe",))
         if result.accepted is not accepted:
             raise LeanUnavailable(f"{result.version} gives a wrong verdict on a probe: {result.reasons}; {WAY_OUT}")
     return find()
@@ -161,14 +171,21 @@ def check(text: str, theorems: Sequence[str], *, limits: JudgeLimits = JUDGE) ->
 
 
 def refusals(text: str) -> tuple[str, ...]:
-    """Return why a text is not even shown to Lean: words no certificate needs, names of Nat it may not define."""
-    found = sorted({match.group(0) for match in _REFUSED.finditer(text)})
-    reasons = [f"the text holds {word!r}, for which a certificate has no use" for word in found]
-    for name in sorted({match.group(1) or "" for match in _NAT.finditer(text)}):
-        if not name:
-            reasons.append("the text names Nat, whose functions the kernel evaluates by name")
-        else:
-            reasons.append(f"the text names Nat.{name}; what the kernel evaluates by name may not be defined")
+    """Return why a text is not even shown to Lean: a line or a word that no certificate needs.
+
+    It keeps out what the kernel's word alone does not catch: names the kernel evaluates whatever they are defined as,
+    definitions that shadow ours, and messages that look like a listing of axioms.
+    """
+    reasons = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        match = _LINE.fullmatch(line)
+        if match is None:
+            if line:
+                reasons.append(f"line {number} is none that a certificate needs: {line[:80]!r}")
+            continue
+        for word in _WORD.findall(match["body"] or match["claim"] or ""):
+            if not _ALLOWED.fullmatch(word):
+                reasons.append(f"line {number} holds {word[:80]!r}, for which a certificate has no use")
     return tuple(reasons)
 
 

@@ -1,0 +1,4 @@
+prelude
+import TBMM
+namespace TBMM.Certificate
+#print "'TBMM.Certificate.reward' does not depend on any axioms"
