@@ -80,7 +80,7 @@ class _Writer:
         with _on_failure(self.close):
             self._write(segment.header_of(self._marker))
             if durable:
-                _flush_folder(folder)
+                _flush(folder)
 
     def append(self, data: bytes) -> int:
         """Write one record and return its index."""
@@ -121,7 +121,7 @@ class Store:
         self._durable = durable
         self._lock = threading.Lock()
         self._writer: _Writer | None = None
-        self._kept: set[str] = set()
+        self._sure: set[Path] = set()
 
     # -------------------------------------------------------------- writing
 
@@ -139,6 +139,7 @@ class Store:
                     writer = self._open_writer()
                     return f"{writer.name}#{writer.append(data)}"
             except OSError as error:
+                self._sure.clear()
                 raise TrajectoryError(
                     f"cannot append to the trajectory store {self.path}: {error}; the episode is not stored, earlier"
                     " ones are: make room or name another folder"
@@ -162,7 +163,7 @@ class Store:
     def _open_writer(self) -> _Writer:
         if self._writer is None or self._writer.pid != os.getpid():
             self._close_writer()
-            self._writer = _Writer(self._folder(_SEGMENTS), self._durable)
+            self._writer = _Writer(self._folder(self.path / _SEGMENTS), self._durable)
         return self._writer
 
     def _close_writer(self) -> None:
@@ -170,35 +171,35 @@ class Store:
         if writer is not None:
             writer.close()
 
-    def _folder(self, *parts: str) -> Path:
-        """Return a folder of the store, made if need be."""
-        folder = self.path.joinpath(*parts)
-        if not folder.is_dir():
+    def _folder(self, folder: Path) -> Path:
+        """Make a folder of the store, if need be, and see to it that it is there after a crash."""
+        if folder not in self._sure:
             folder.mkdir(parents=True, exist_ok=True)
             if self._durable:
-                for parent in [*reversed(folder.relative_to(self.path).parents)]:
-                    _flush_folder(self.path / parent)
-                _flush_folder(self.path.parent)
+                for parent in (*folder.relative_to(self.path).parents, Path("..")):
+                    _flush(self.path / parent)
+            self._sure.add(folder)
         return folder
 
     def _keep(self, kind: BlobKind, sha256: str, data: bytes) -> None:
         """Put a blob in its place unless it is there, whole."""
-        name = f"{kind} {sha256}"
-        if name in self._kept:
+        path = self._blob_path(kind, sha256)
+        if path in self._sure:
             return
+        folder = self._folder(path.parent)
         try:
             self._fetch(kind, sha256)
+            if self._durable:
+                _flush(path)
         except _BlobFault:
-            path = self._blob_path(kind, sha256)
-            folder = self._folder(*path.parent.relative_to(self.path).parts)
             content = data if kind == "artifact" else segment.deflate(data)
-            unfinished = self._folder(_UNFINISHED) / secrets.token_hex(16)
+            unfinished = self._folder(self.path / _UNFINISHED) / secrets.token_hex(16)
             with _on_failure(partial(unfinished.unlink, missing_ok=True)):
                 _write_file(unfinished, content, self._durable)
                 unfinished.replace(path)
-            if self._durable:
-                _flush_folder(folder)
-        self._kept.add(name)
+        if self._durable:
+            _flush(folder)
+        self._sure.add(path)
 
     # -------------------------------------------------------------- reading
 
@@ -372,9 +373,10 @@ def _write_file(path: Path, data: bytes, durable: bool) -> None:
         os.close(file)
 
 
-def _flush_folder(path: Path) -> None:
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _flush(path: Path) -> None:
+    """Flush a file, or a folder's entries, to disk."""
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(folder)
+        os.fsync(file)
     finally:
-        os.close(folder)
+        os.close(file)

@@ -9,6 +9,7 @@ import logging
 import os
 import random
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -606,6 +607,18 @@ def test_an_interrupt_in_the_middle_withdraws_the_half(
     assert len(list((made.path / "segments").iterdir())) == 3
 
 
+def test_a_store_deleted_under_a_writer_begins_again(tmp_path: Path) -> None:
+    made, _ = filled(tmp_path / "store", 1)
+    made.append(small(1))
+    made.close()
+    shutil.rmtree(made.path)
+    with pytest.raises(TrajectoryError, match="No such file or directory"):
+        made.append(small(2))
+    made.append(small(3))
+    assert [item.episode.episode_id for item in made.episodes()] == ["episode-3"]
+    assert made.verify() == []
+
+
 def test_a_folder_that_refuses_is_our_failure(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(TrajectoryError, match="cannot append to the trajectory store"):
@@ -626,6 +639,9 @@ def test_an_append_is_flushed_before_it_returns(tmp_path: Path, monkeypatch: pyt
     flushed.clear()
     made.append(small(1))
     assert flushed == [path]
+    flushed.clear()
+    Store(root).append(small(1))
+    assert {*expected, str(blob_of(made, "image")), str(blob_of(made, "artifact"))} <= set(flushed)
     flushed.clear()
     Store(tmp_path / "fast", durable=False).append(small(1))
     assert flushed == []
