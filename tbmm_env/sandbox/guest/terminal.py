@@ -1,0 +1,245 @@
+"""A pseudo-terminal whose session belongs to the helper, and a persistent interactive bash on it. Runs inside the box.
+
+The helper leads the session, so the terminal outlives every bash. A command is put into a memory file that bash
+evaluates; only one short line is ever typed. Its end and exit status come over a pipe, with a word that is new for
+each command. A mark written to the terminal afterwards tells when all output before it has been read.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+import signal
+import struct
+import termios
+import time
+from collections.abc import Callable
+
+from tbmm_env.sandbox.guest.blocked import waits_for_terminal
+from tbmm_env.sandbox.guest.capture import Capture
+from tbmm_env.sandbox.guest.lockdown import confine
+
+COMMAND_FD, STATUS_FD = 250, 251
+ROWS, COLUMNS = 40, 120
+CHUNK_BYTES = 1 << 16
+LINE_BYTES = 4095
+"""Longest line a terminal hands to a program."""
+
+BASH = "echo 1000 >/proc/self/oom_score_adj; PS1= PS2= exec /bin/bash --noprofile --norc --noediting +H -i"
+FORK_PATIENCE_S = 2.0
+
+
+class Terminal:
+    """The terminal and its shell."""
+
+    def __init__(self, environment: dict[str, str], rlimits: dict[str, int], most_bytes: int) -> None:
+        """Open the terminal and start bash; the calling process becomes the session leader."""
+        self._environment, self._rlimits, self._most_bytes = environment, rlimits, most_bytes
+        try:
+            os.setsid()
+        except PermissionError:
+            pass  # leads its session already
+        self.master, self._slave = os.openpty()
+        self.device = os.fstat(self._slave).st_rdev
+        os.set_blocking(self.master, False)
+        os.set_blocking(self._slave, False)
+        fcntl.ioctl(self._slave, termios.TIOCSCTTY, 0)
+        fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+        self._sane = self._sane_modes()
+        self._command = os.memfd_create("command")
+        self.status, self._status_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._status_text = b""
+        self._word = b""
+        self._mark = b""
+        self._carry = b""
+        self._typing = b""
+        self.capture = Capture(most_bytes)
+        self.shell = 0
+        self.start_shell()
+
+    def _sane_modes(self) -> list[object]:
+        modes: list[object] = list(termios.tcgetattr(self._slave))
+        modes[1] = 0  # output as it is: no carriage returns are put in
+        modes[3] = termios.ISIG | termios.ICANON | termios.IEXTEN
+        return modes
+
+    def start_shell(self) -> None:
+        """Start a new bash in the foreground of the terminal.
+
+        Raises:
+            OSError: if no process can be made.
+        """
+        deadline = time.monotonic() + FORK_PATIENCE_S
+        while True:
+            try:
+                child = os.fork()
+                break
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+        if child:
+            self.shell = child
+            return
+        try:
+            os.setpgid(0, 0)
+            os.tcsetpgrp(self._slave, os.getpid())
+            for target in (0, 1, 2):
+                os.dup2(self._slave, target)
+            os.set_blocking(0, True)
+            os.dup2(self._command, COMMAND_FD)
+            os.dup2(self._status_end, STATUS_FD)
+            become("/bin/sh", ["sh", "-c", BASH], self._environment, self._rlimits)
+        finally:
+            os._exit(127)
+
+    # ---------------------------------------------------------------- commands
+
+    def run(self, command: bytes) -> None:
+        """Have bash evaluate a command."""
+        self._word = secrets.token_hex(8).encode()
+        os.ftruncate(self._command, 0)
+        os.pwrite(self._command, command, 0)
+        self._reset_modes()
+        self._typing = (
+            b"PROMPT_COMMAND='printf \"%s %s\\n\" " + self._word + b' "$?" >&%d 2>/dev/null\';' % STATUS_FD
+            + b'PS1=;eval "$(</dev/fd/%d)"\n' % COMMAND_FD
+        )  # fmt: skip
+        self.push()
+
+    def type(self, text: bytes) -> bool:
+        """Type text for the program that waits; return whether every line fits the terminal."""
+        control = {b"^C": b"\x03", b"^D": b"\x04", b"^Z": b"\x1a", b"^\\": b"\x1c"}.get(text.strip())
+        self._typing = control or (text if text.endswith(b"\n") else text + b"\n")
+        self.push()
+        return all(len(line) <= LINE_BYTES for line in text.split(b"\n"))
+
+    def push(self) -> bool:
+        """Type on what is left to be typed, as the terminal takes it; return whether something is left."""
+        while self._typing:
+            try:
+                written = os.write(self.master, self._typing[:1024])
+            except BlockingIOError:
+                return True
+            self._typing = self._typing[written:]
+        return False
+
+    def _reset_modes(self) -> None:
+        termios.tcflow(self._slave, termios.TCOON)
+        termios.tcflush(self._slave, termios.TCIFLUSH)
+        termios.tcsetattr(self._slave, termios.TCSANOW, self._sane)  # type: ignore[arg-type]
+
+    def ended_with(self) -> int | None:
+        """Read the status pipe; return the exit status of the present command if it has come."""
+        found = None
+        while True:
+            try:
+                chunk = os.read(self.status, CHUNK_BYTES)
+            except BlockingIOError:
+                return found
+            lines = (self._status_text + chunk).split(b"\n")
+            self._status_text = lines.pop()[-256:]
+            for line in lines:
+                word, _, number = line.partition(b" ")
+                if word == self._word and number.isdigit() and len(number) <= 3:
+                    found = int(number)
+
+    def forget_command(self) -> None:
+        """Take no end of the present command any more."""
+        self._word = b""
+
+    # ---------------------------------------------------------------- output
+
+    def mark(self) -> None:
+        """Write a mark behind all output so far."""
+        self._mark = secrets.token_hex(16).encode()
+        try:
+            os.write(self._slave, self._mark)
+        except BlockingIOError:
+            pass  # full: the caller marks again after reading
+
+    def read(self) -> tuple[bool, bool]:
+        """Read a chunk of output into the capture; return whether there was one, and whether the mark was in it."""
+        try:
+            chunk = os.read(self.master, CHUNK_BYTES)
+        except BlockingIOError:
+            return False, False
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            return False, False
+        if not self._mark:
+            self.capture.add(chunk)
+            return True, False
+        chunk = self._carry + chunk
+        before, mark, after = chunk.partition(self._mark)
+        if mark:
+            self._mark, self._carry = b"", b""
+            self.capture.add(before)
+            self._later = after
+            return True, True
+        keep = len(self._mark) - 1
+        self.capture.add(chunk[:-keep])
+        self._carry = chunk[-keep:]
+        return True, False
+
+    _later = b""
+
+    def finish(self) -> Capture:
+        """Return the capture of the action that ends and begin the next one."""
+        done, self.capture = self.capture, Capture(self._most_bytes)
+        if self._mark:
+            done.add(self._carry)
+        self.capture.add(self._later)
+        self._mark, self._carry, self._later = b"", b"", b""
+        return done
+
+    # ---------------------------------------------------------------- processes
+
+    def foreground(self) -> int:
+        """Return the process group in the foreground, or 0."""
+        try:
+            return os.tcgetpgrp(self._slave)
+        except OSError:
+            return 0
+
+    def waits_for_input(self) -> bool:
+        """Return whether the foreground sleeps until something is typed."""
+        return waits_for_terminal(self.foreground(), self.device)
+
+    def interrupt(self) -> None:
+        """End the foreground: its process group is killed; bash itself is told to drop what it evaluates."""
+        self._typing = b""
+        group = self.foreground()
+        send(os.kill, self.shell, signal.SIGINT)
+        if group not in (0, 1, self.shell):
+            send(os.killpg, group, signal.SIGKILL)
+
+    def kill_shell(self) -> None:
+        """End bash and its foreground."""
+        group = self.foreground()
+        if group not in (0, 1):
+            send(os.killpg, group, signal.SIGKILL)
+        send(os.kill, self.shell, signal.SIGKILL)
+
+
+def send(how: Callable[[int, int], None], target: int, number: int) -> None:
+    """Send a signal to a process or group that may be gone."""
+    try:
+        how(target, number)
+    except ProcessLookupError:
+        pass
+
+
+def become(program: str, words: list[str], environment: dict[str, str], rlimits: dict[str, int]) -> None:
+    """Turn this forked child into a program of the agent: default signals, bounded, filtered."""
+    for number in range(1, signal.NSIG):
+        if number not in (signal.SIGKILL, signal.SIGSTOP, 32, 33):
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    os.umask(0o022)
+    os.chdir(environment["HOME"])
+    confine(rlimits)
+    os.execve(program, words, environment)

@@ -1,0 +1,193 @@
+"""The owner's end of a box: speaks with the helper over a channel; the same for every backend."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import time
+from types import TracebackType
+from typing import Any, Protocol, Self, get_args
+
+import numpy as np
+
+from tbmm_env.errors import BoxLost
+from tbmm_env.limits import Limits
+from tbmm_env.record import Artifact, CommandResult, Ending, FileStatus, ViewedImage
+from tbmm_env.sandbox import recipe
+from tbmm_env.sandbox.base import ANSWER_PATH, OnCheck
+from tbmm_env.sandbox.guest import wire
+
+GRACE_S = 30.0
+"""How much later than its own deadline the helper may answer before the box is given up."""
+COLLECT_WALL_S = 60.0
+DESCRIPTORS = 4096
+CHECK_TEXT_BYTES = 32 * 1024
+
+
+class Channel(Protocol):
+    """A pipe to the helper of one box, and what the backend knows about the box."""
+
+    def send(self, data: bytes) -> None:
+        """Send all bytes; raises OSError when the box is gone."""
+        ...
+
+    def receive(self, wait_s: float) -> bytes | None:
+        """Return the next bytes, ``b""`` at the end, or None when nothing came in time; may raise OSError."""
+        ...
+
+    def evidence(self, alive: bool) -> str:
+        """Return kernel or daemon evidence that the agent exhausted the box, or an empty string; ``alive``: it is silent."""
+        ...
+
+    def diagnosis(self) -> str:
+        """Return what is known about the end of the box, for our own error message."""
+        ...
+
+    def close(self) -> None:
+        """End the box and remove everything of it."""
+        ...
+
+
+def artifact(header: dict[str, Any], data: bytes, max_bytes: int) -> Artifact:
+    """Build the record of a collected file; refuses what does not fit together."""
+    status: FileStatus = header["status"] if header.get("status") in get_args(FileStatus) else "unreadable"
+    if status == "regular" and len(data) <= max_bytes:
+        return Artifact(status=status, data=data, size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
+    return Artifact(status="too_large" if status == "regular" else status, size_bytes=int(header.get("size_bytes", 0)))
+
+
+class SessionBox:
+    """A ``Box`` over a channel."""
+
+    def __init__(self, channel: Channel, limits: Limits, rlimits: dict[str, int]) -> None:
+        """Configure the helper and wait for its first word.
+
+        Raises:
+            BoxLost: if it does not come within ``startup_wall_s``.
+        """
+        self._channel, self._limits = channel, limits
+        self._decoder = wire.Decoder()
+        self._frames: list[wire.Frame] = []
+        self._died = ""
+        self._lost = ""
+        self._closed = False
+        sizes = {k: v for k, v in dataclasses.asdict(limits).items() if k.endswith(("_bytes", "_files", "_pixels")) or k == "checks"}
+        config = {
+            "limits": sizes,
+            "no_output_s": limits.no_output_s,
+            "environment": recipe.ENVIRONMENT,
+            "rlimits": {"RLIMIT_CORE": 0, "RLIMIT_NOFILE": DESCRIPTORS, **rlimits},
+        }
+        try:
+            self._send(wire.pack(wire.CONFIGURE, config))
+            frame = self._next(time.monotonic() + limits.startup_wall_s)
+            if frame is None or frame[0] != wire.READY:
+                said = "it died" if self._lost or self._died else f"no answer within {limits.startup_wall_s:g} s"
+                raise BoxLost(f"the box did not start: {said}; {self._channel.diagnosis()}")
+        except BaseException:
+            self.close()
+            raise
+
+    # ---------------------------------------------------------------- frames
+
+    def _send(self, data: bytes) -> None:
+        try:
+            self._channel.send(data)
+        except OSError:
+            return  # the reason shows when its answer is read
+
+    def _next(self, deadline: float) -> wire.Frame | None:
+        """Return the next frame, or None when the box died or did not answer in time (``_died`` or ``_lost`` is set)."""
+        while not self._frames:
+            wait_s = deadline - time.monotonic()
+            try:
+                chunk = self._channel.receive(wait_s) if wait_s > 0 else None
+                if chunk:
+                    self._frames = self._decoder.feed(chunk)
+                    continue
+                self._give_up("it did not answer in time" if chunk is None else "its helper ended", alive=chunk is None)
+            except (OSError, wire.WireError) as error:
+                self._give_up(f"its connection failed: {error}", alive=False)
+            return None
+        return self._frames.pop(0)
+
+    def _give_up(self, reason: str, *, alive: bool) -> None:
+        closed, evidence = self._closed, "" if self._closed else self._channel.evidence(alive)
+        if evidence:
+            self._died = f"{evidence} ({reason})"
+        else:
+            self._lost = "the box was closed meanwhile" if closed else f"the box was lost: {reason}; {self._channel.diagnosis()}"
+        self.close()
+
+    # ---------------------------------------------------------------- Box
+
+    def run(self, command: str, *, wall_s: float, on_check: OnCheck) -> CommandResult:
+        """See ``Box.run``."""
+        started = time.monotonic()
+        head, images, checks = bytearray(), [], 0
+        self._begin()
+        self._send(wire.pack(wire.RUN, {"wall_s": wall_s}, command.encode("utf-8", "surrogatepass")))
+        while not self._died:
+            frame = self._next(started + wall_s + GRACE_S)
+            if frame is None:
+                break
+            kind, header, body = frame
+            if kind == wire.OUTPUT and len(head) + len(body) <= self._limits.step_output_bytes:
+                head += body
+            elif kind == wire.IMAGE and len(images) < self._limits.view_files:
+                images.append(self._image(header, body))
+            elif kind == wire.CHECK and checks < self._limits.checks:
+                checks += 1
+                text = on_check(artifact(header, body, self._limits.artifact_bytes)).encode("utf-8", "replace")
+                self._send(wire.pack(wire.CHECKED, {"status": 0}, text[:CHECK_TEXT_BYTES]))
+            elif kind == wire.ENDED:
+                ending: Ending = header["ending"]
+                return CommandResult(
+                    head=bytes(head), tail=body, dropped_bytes=header["dropped_bytes"], ending=ending,
+                    exit_status=header["exit_status"], submitted=header["submitted"], images=tuple(images),
+                    wall_s=time.monotonic() - started,
+                )  # fmt: skip
+        self._begin()
+        return CommandResult(
+            head=bytes(head), tail=b"", dropped_bytes=0, ending="box_died", exit_status=None, evidence=self._died,
+            images=tuple(images), wall_s=time.monotonic() - started,
+        )  # fmt: skip
+
+    def _begin(self) -> None:
+        if self._lost:
+            raise BoxLost(self._lost)
+        if self._closed and not self._died:
+            raise BoxLost("the box is closed")
+
+    def _image(self, header: dict[str, Any], body: bytes) -> ViewedImage:
+        width, height = int(header["width"]), int(header["height"])
+        if not 0 < width * height <= self._limits.view_pixels or len(body) != 3 * width * height:
+            raise BoxLost(f"the helper sent an image of {width} x {height} pixels in {len(body)} bytes")
+        pixels = np.frombuffer(body, dtype=np.uint8).reshape(height, width, 3)
+        return ViewedImage(path=str(header["path"]).encode("utf-8", "replace").decode(), pixels=pixels)
+
+    def collect(self, path: str = ANSWER_PATH, max_bytes: int | None = None) -> Artifact:
+        """See ``Box.collect``."""
+        most = self._limits.artifact_bytes if max_bytes is None else max_bytes
+        self._begin()
+        if not self._died:
+            self._send(wire.pack(wire.COLLECT, {"path": path, "max_bytes": most}))
+            deadline = time.monotonic() + COLLECT_WALL_S
+            while (frame := self._next(deadline)) is not None:
+                if frame[0] == wire.ARTIFACT:
+                    return artifact(frame[1], frame[2], most)
+            self._begin()
+        return Artifact(status="missing")
+
+    def close(self) -> None:
+        """See ``Box.close``."""
+        self._closed = True
+        self._channel.close()
+
+    def __enter__(self) -> Self:
+        """Return the box."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /) -> None:
+        """Close the box."""
+        self.close()
