@@ -22,6 +22,7 @@ from tbmm_env.sandbox.guest.viewing import Viewing
 TICK_S = 0.25
 STOP_TICK_S = 0.05
 STOP_PATIENCE_S = 2.0
+STOP_AGAIN_S = 0.5
 MARK_PATIENCE_S = 1.0
 MARK_AGAIN_S = 0.02
 EVERYBODY_PATIENCE_S = 20.0
@@ -57,6 +58,7 @@ class Helper:
         self.until = now + wall_s
         self.quiet_since = now
         self.next_mark = 0.0
+        self.next_stop = 0.0
         self.submitted = False
         self.checks = 0
         self.images = 0
@@ -169,9 +171,12 @@ class Helper:
             self._new_shell()
             self._drain("shell_restarted", ended)
         elif now >= self.until:
-            self.phase, self.until = "stopping", now + STOP_PATIENCE_S
+            self.phase, self.until, self.next_stop = "stopping", now + STOP_PATIENCE_S, now + STOP_AGAIN_S
             self.terminal.interrupt()
         elif now - self.quiet_since >= self.no_output_s and self.terminal.waits_for_input():
+            if self.terminal.is_mute():
+                self.terminal.kill_shell()
+                return
             self.program_waits = True
             self._drain("awaiting_input", None)
 
@@ -184,7 +189,8 @@ class Helper:
             self._drain("wall_limit", None)
         elif now >= self.until:
             self.terminal.kill_shell()
-        else:
+        elif now >= self.next_stop:
+            self.next_stop = now + STOP_AGAIN_S
             self.terminal.interrupt()
 
     def _new_shell(self) -> None:

@@ -104,8 +104,8 @@ class Terminal:
         os.pwrite(self._command, command, 0)
         self._reset_modes()
         self._typing = (
-            b"PROMPT_COMMAND='printf \"%s %s\\n\" " + self._word + b' "$?" >&%d 2>/dev/null\';' % STATUS_FD
-            + b'PS1=;eval "$(</dev/fd/%d)"\n' % COMMAND_FD
+            b"{ PROMPT_COMMAND='{ printf \"%s %s\\n\" " + self._word + b' "$?" >&%d; } 2>/dev/null\'; PS1=; } 2>/dev/null;' % STATUS_FD
+            + b' eval "$(</dev/fd/%d)"\n' % COMMAND_FD
         )  # fmt: skip
         self.push()
 
@@ -208,6 +208,10 @@ class Terminal:
     def waits_for_input(self) -> bool:
         """Return whether the foreground sleeps until something is typed."""
         return waits_for_terminal(self.foreground(), self.device)
+
+    def is_mute(self) -> bool:
+        """Return whether bash itself waits, and can no longer tell that a command has ended."""
+        return self.foreground() == self.shell and not os.path.exists(f"/proc/{self.shell}/fd/{STATUS_FD}")
 
     def interrupt(self) -> None:
         """End the foreground: its process group is killed; bash itself is told to drop what it evaluates."""

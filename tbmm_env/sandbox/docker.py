@@ -1,0 +1,301 @@
+"""Boxes made by Docker: one container a box, whose process 1 is the helper; needs the ``docker`` extra and a daemon.
+
+The owner holds the only attachment to the container's stdin. When the owner ends, however that happens, the helper
+reads the end of its stdin and exits, and the daemon removes the container with its volume.
+"""
+
+from __future__ import annotations
+
+import io
+import select
+import socket
+import struct
+import tarfile
+import threading
+import time
+from contextlib import suppress
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from tbmm_env.errors import SandboxUnavailable
+from tbmm_env.limits import Limits
+from tbmm_env.sandbox import guest, image, owner, recipe
+from tbmm_env.sandbox.base import BoxSpec
+from tbmm_env.sandbox.session import SessionBox
+
+if TYPE_CHECKING:
+    import docker
+    from docker.models.containers import Container
+
+EXTRA = "run `pip install 'tbmm-env[docker]'`"
+LABEL = "tbmm.owner"
+PERIOD_US = 100_000
+API_WALL_S = 120.0
+"""A loaded daemon may be slow to answer; that is our failure, not the agent's."""
+EVENTS_WALL_S = 3.0
+STOP_PATIENCE_S = 5.0
+STDOUT, STDERR = 1, 2
+MOST_STDERR_BYTES = 4000
+
+
+def connect() -> docker.DockerClient:
+    """Return a client of the daemon that ``DOCKER_HOST`` or the default names.
+
+    Raises:
+        SandboxUnavailable: if the SDK is not installed or no daemon answers; the message names the way out.
+    """
+    try:
+        import docker
+        import docker.errors
+        import requests.exceptions
+    except ImportError as error:
+        raise SandboxUnavailable(f"the Docker SDK is not installed ({error}); {EXTRA}") from error
+    try:
+        client = docker.from_env(timeout=API_WALL_S)
+        client.ping()
+    except (docker.errors.DockerException, requests.exceptions.RequestException, OSError) as error:
+        raise SandboxUnavailable(f"no Docker daemon answers ({error}); start it, or set DOCKER_HOST, or use bubblewrap") from error
+    return client
+
+
+def _archive(files: dict[str, bytes]) -> bytes:
+    """Return a tar file of files and folders that belong to root and that all may read."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for folder in sorted({str(parent) for name in files for parent in PurePosixPath(name).parents if parent.name}):
+            entry = tarfile.TarInfo(folder)
+            entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+            archive.addfile(entry)
+        for name, data in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(data), 0o444
+            archive.addfile(entry, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+def _tmpfs(size: int, inodes: int) -> str:
+    return (
+        f"rw,exec,nosuid,nodev,size={size},nr_inodes={inodes},mode=0755,uid={recipe.AGENT_UID},gid={recipe.AGENT_GID}"
+    )
+
+
+def _settings(spec: BoxSpec) -> dict[str, Any]:
+    """Return the arguments of ``containers.create``."""
+    limits: Limits = spec.limits
+    return {
+        "image": spec.image.docker_tag,
+        "command": list(guest.command()),
+        "hostname": "box",
+        "user": f"{recipe.AGENT_UID}:{recipe.AGENT_GID}",
+        "working_dir": recipe.WORKSPACE,
+        "environment": recipe.ENVIRONMENT,
+        "labels": {LABEL: owner.label(), "tbmm.host": socket.gethostname()},
+        "stdin_open": True,
+        "auto_remove": True,
+        "init": False,
+        "network_mode": "none",
+        "read_only": True,
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges"],
+        "pids_limit": limits.pids,
+        "mem_limit": limits.memory_bytes,
+        "memswap_limit": limits.memory_bytes,
+        "cpu_period": PERIOD_US,
+        "cpu_quota": max(1000, round(limits.cpus * PERIOD_US)),
+        "shm_size": limits.shm_bytes,
+        "tmpfs": {
+            recipe.WORKSPACE: _tmpfs(limits.workspace_bytes, limits.inodes),
+            "/tmp": _tmpfs(limits.tmp_bytes, limits.inodes),
+        },
+        "volumes": ["/task"],
+        "log_config": {"Type": "none"},
+    }
+
+
+class _Channel:
+    """The attachment to a container."""
+
+    def __init__(self, client: docker.DockerClient, container: Container) -> None:
+        self._client, self._container = client, container
+        self._created_s = int(time.time()) - 1
+        self._said = bytearray()
+        self._buffer = bytearray()
+        self._closing = threading.Lock()
+        self._removed = False
+        stream = client.api.attach_socket(container.id, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
+        self._stream = stream
+        self._socket: socket.socket = getattr(stream, "_sock", stream)
+        self._socket.settimeout(API_WALL_S)
+        owner.hold(self)
+
+    def send(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def receive(self, wait_s: float) -> bytes | None:
+        """Return stdout of the container; its stderr is set aside."""
+        deadline = time.monotonic() + wait_s
+        while True:
+            found = self._demultiplexed()
+            if found:
+                return found
+            left_s = deadline - time.monotonic()
+            if left_s <= 0 or not self._readable(left_s):
+                return None
+            chunk = self._socket.recv(1 << 20)
+            if not chunk:
+                return b""
+            self._buffer += chunk
+
+    def _readable(self, wait_s: float) -> bool:
+        poller = select.poll()
+        poller.register(self._socket, select.POLLIN)
+        pending = getattr(self._socket, "pending", None)  # a TLS connection may hold bytes already
+        return bool(pending and pending()) or bool(poller.poll(wait_s * 1000))
+
+    def _demultiplexed(self) -> bytes:
+        found = bytearray()
+        while len(self._buffer) >= 8:
+            kind, length = struct.unpack_from(">BxxxI", self._buffer)
+            if len(self._buffer) < 8 + length:
+                break
+            payload = self._buffer[8 : 8 + length]
+            del self._buffer[: 8 + length]
+            if kind == STDOUT:
+                found += payload
+            elif len(self._said) < MOST_STDERR_BYTES:
+                self._said += payload[: MOST_STDERR_BYTES - len(self._said)]
+        return bytes(found)
+
+    def evidence(self, alive: bool) -> str:
+        """Ask the daemon what it saw: its events of a dead container, the counters of a silent one."""
+        import docker.errors
+        import requests.exceptions
+
+        with suppress(docker.errors.DockerException, requests.exceptions.RequestException, OSError, ValueError):
+            return self._counters() if alive else self._events()
+        return ""
+
+    def _events(self) -> str:
+        """Return "oom" events that came before the container's end; the daemon keeps them after removal."""
+        count, deadline = 0, time.monotonic() + EVENTS_WALL_S
+        filters = {"container": self._container.id, "event": ["oom", "die", "destroy"], "type": "container"}
+        events = self._client.api.events(since=self._created_s, filters=filters, decode=True)
+        timer = threading.Timer(EVENTS_WALL_S, events.close)
+        timer.start()
+        try:
+            for event in events:
+                count += event.get("Action") == "oom"
+                if event.get("Action") == "destroy" or time.monotonic() > deadline:
+                    break
+        finally:
+            timer.cancel()
+            events.close()
+        return f"daemon event oom {count}" if count else ""
+
+    def _counters(self) -> str:
+        stats = self._container.stats(stream=False)
+        memory, pids = stats.get("memory_stats", {}), stats.get("pids_stats", {})
+        found = []
+        if memory.get("failcnt"):
+            found.append(f"memory_limit_hits {memory['failcnt']}")
+        if memory.get("usage", 0) >= 0.95 * memory.get("limit", float("inf")):
+            found.append(f"memory {memory['usage']} of {memory['limit']} bytes")
+        if pids.get("current", 0) >= 0.95 * pids.get("limit", float("inf")):
+            found.append(f"pids {pids['current']} of {pids['limit']}")
+        return ", ".join(found)
+
+    def diagnosis(self) -> str:
+        said = self._said.decode("utf-8", "replace").strip()
+        return f"container {self._container.short_id}" + (f"; it said: {said}" if said else "")
+
+    def close(self) -> None:
+        import docker.errors
+        import requests.exceptions
+
+        with self._closing:
+            if self._removed:
+                return
+            self._removed = True
+            self.abandon()  # the helper exits at the end of its stdin
+            for attempt in range(3):
+                try:
+                    self._container.remove(force=True, v=True)
+                except docker.errors.NotFound:
+                    return
+                except docker.errors.APIError as error:
+                    if error.status_code != 409:  # "removal is in progress" is what we want
+                        raise
+                except (requests.exceptions.RequestException, OSError):
+                    if attempt == 2:
+                        raise
+                time.sleep(0.05)
+
+    def abandon(self) -> None:
+        with suppress(OSError):
+            self._stream.close()
+        with suppress(OSError):
+            self._socket.close()
+
+
+class DockerSandbox:
+    """The backend with a daemon."""
+
+    name = "docker"
+
+    def __init__(self, client: docker.DockerClient | None = None) -> None:
+        """Use the given client, or connect at the first use."""
+        self._client = client
+
+    def _connected(self) -> docker.DockerClient:
+        if self._client is None:
+            self._client = connect()
+        return self._client
+
+    def probe(self) -> None:
+        """See ``Sandbox.probe``; asks the daemon for the image of this version."""
+        import docker.errors
+
+        client, key = self._connected(), recipe.key()
+        try:
+            client.images.get(f"tbmm-box:{key}")
+        except docker.errors.ImageNotFound as error:
+            raise SandboxUnavailable(f"Docker does not have the image tbmm-box:{key}; {image.WAY_OUT}") from error
+
+    def start(self, spec: BoxSpec) -> SessionBox:
+        """See ``Sandbox.start``."""
+        import docker.errors
+
+        client = self._connected()
+        sweep(client)
+        try:
+            container = client.containers.create(**_settings(spec))
+        except docker.errors.DockerException as error:
+            raise SandboxUnavailable(f"Docker refused to make a box: {error}") from error
+        channel: _Channel | None = None
+        try:
+            if spec.files:
+                container.put_archive("/task", _archive(dict(spec.files)))
+            channel = _Channel(client, container)
+            container.start()
+        except BaseException as error:
+            if channel is not None:
+                channel.abandon()
+            with suppress(docker.errors.DockerException):
+                container.remove(force=True, v=True)
+            if isinstance(error, docker.errors.DockerException):
+                raise SandboxUnavailable(f"Docker refused to start a box: {error}") from error
+            raise
+        return SessionBox(channel, spec.limits, {})
+
+
+def sweep(client: docker.DockerClient) -> int:
+    """Remove containers whose owner on this host is gone; they exist only if they were never started. Returns how many."""
+    import docker.errors
+
+    count = 0
+    for container in client.containers.list(all=True, filters={"label": LABEL, "status": "created"}, ignore_removed=True):
+        if container.labels.get("tbmm.host") == socket.gethostname() and owner.gone(container.labels[LABEL]):
+            with suppress(docker.errors.DockerException):
+                container.remove(force=True, v=True)
+                count += 1
+    return count
