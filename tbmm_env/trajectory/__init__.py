@@ -2,6 +2,6 @@
 
 from tbmm_env.trajectory.schema import SCHEMA_VERSION
 from tbmm_env.trajectory.segment import Finding
-from tbmm_env.trajectory.store import Store, StoredEpisode
+from tbmm_env.trajectory.store import Store, StoredEpisode, StoredPaths
 
-__all__ = ["SCHEMA_VERSION", "Finding", "Store", "StoredEpisode"]
+__all__ = ["SCHEMA_VERSION", "Finding", "Store", "StoredEpisode", "StoredPaths"]

@@ -24,7 +24,7 @@ MAX_INTEGER_BYTES: Final = 8192
 MAX_DEPTH: Final = 64
 """Nesting of containers inside one field."""
 
-INTEGER, FRACTION, TEXT, ARRAY, SCALAR, TUPLE, IMAGE, ARTIFACT = range(1, 9)
+INTEGER, FRACTION, TEXT, ARRAY, SCALAR, TUPLE, IMAGE, ARTIFACT, CERTIFICATE = range(1, 10)
 """The extension types; the table is closed."""
 
 DTYPES: Final = frozenset(
@@ -34,7 +34,8 @@ DTYPES: Final = frozenset(
     for order in orders
 )
 
-BlobKind = Literal["image", "artifact"]
+BlobKind = Literal["image", "artifact", "certificate"]
+_BLOB_CODES: Final[dict[BlobKind, int]] = {"image": IMAGE, "artifact": ARTIFACT, "certificate": CERTIFICATE}
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -84,7 +85,7 @@ def _extension(code: int, value: object) -> object:
 
 def reference(blob: BlobRef) -> object:
     """Return what stands in a record for bytes kept apart."""
-    return _extension(IMAGE if blob.kind == "image" else ARTIFACT, blob.digest)
+    return _extension(_BLOB_CODES[blob.kind], blob.digest)
 
 
 def _pack_integer(value: int, _depth: int = 0) -> object:
@@ -267,7 +268,7 @@ def _open_tuple(data: bytes, nesting: int) -> tuple[object, ...]:
 
 def _open_blob(kind: BlobKind, data: bytes, _nesting: int) -> BlobRef:
     if len(data) != 32:
-        raise Fault(f"reference to an {kind} has {len(data)} bytes; a sha256 has 32")
+        raise Fault(f"reference to {kind} has {len(data)} bytes; a sha256 has 32")
     return BlobRef(kind, data)
 
 
@@ -278,8 +279,7 @@ _OPENERS: Final[dict[int, Callable[[bytes, int], object]]] = {
     ARRAY: _open_array,
     SCALAR: _open_scalar,
     TUPLE: _open_tuple,
-    IMAGE: partial(_open_blob, "image"),
-    ARTIFACT: partial(_open_blob, "artifact"),
+    **{code: partial(_open_blob, kind) for kind, code in _BLOB_CODES.items()},
 }
 
 

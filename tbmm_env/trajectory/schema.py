@@ -1,7 +1,7 @@
 """Episodes as records and back: which fields a record has, of which type, and what is kept apart as a blob.
 
 Both directions go through one table, so that what is written can be read, and bytes from strangers become
-exactly an Episode or CorruptTrajectory. Images and artifacts are blobs: the record names their sha256.
+exactly an Episode or CorruptTrajectory. Images, artifacts and certificates are blobs: the record names their sha256.
 """
 
 from __future__ import annotations
@@ -102,6 +102,28 @@ class _Data(_Kind):
         if not isinstance(value, BlobRef) or value.kind != "artifact":
             raise Fault("data is neither empty nor a reference to an artifact")
         return fetch(value.kind, value.digest.hex())
+
+
+class _Certificate(_Kind):
+    """The Lean text of a certificate, kept as a blob of UTF-8 unless there is none or it is not valid Unicode."""
+
+    def pack(self, value: Any, keep: Keep) -> object:
+        if type(value) is not str or len(value) > MAX_RECORD_BYTES // 4:
+            raise Fault(f"certificate must be text of at most {MAX_RECORD_BYTES // 4} characters")
+        try:
+            return _keep_blob(keep, "certificate", value.encode()) if value else value
+        except UnicodeEncodeError:
+            return pack(value)
+
+    def unpack(self, value: Any, fetch: Fetch) -> str:
+        if isinstance(value, BlobRef) and value.kind == "certificate":
+            try:
+                return fetch(value.kind, value.digest.hex()).decode()
+            except UnicodeDecodeError as error:
+                raise Fault(f"certificate {value.digest.hex()} is not UTF-8") from error
+        if type(value) is not str:
+            raise Fault("certificate is neither text nor a reference to one")
+        return value
 
 
 def _keep_blob(keep: Keep, kind: BlobKind, data: bytes) -> object:
@@ -214,7 +236,7 @@ _EPISODE_1 = _Record(
         "steps": _Series(_STEP),
         "artifact": _ARTIFACT,
         "judgement": _MAPPING,
-        "certificate_text": _TEXT,
+        "certificate_text": _Certificate(),
         "terminated": _FLAG,
         "truncated": _FLAG,
         "started_unix_s": _NUMBER,
@@ -234,8 +256,8 @@ def encode(episode: record.Episode, keep: Keep) -> bytes:
     Args:
         episode: what is to be stored; in its free mappings exactly None, bool, int, float, str, bytes, list, tuple,
             mappings with text keys, Fraction, numpy numbers and numpy arrays of numbers are taken.
-        keep: is given every image (as a binary PPM) and the artifact's bytes, repeated ones too, before the record
-            that names them is returned.
+        keep: is given every image (as a binary PPM), the artifact's bytes and the certificate's text, repeated ones
+            too, before the record that names them is returned.
 
     Raises:
         TrajectoryError: when a value is of another type, or the record is over MAX_RECORD_BYTES.

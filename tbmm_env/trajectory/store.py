@@ -1,9 +1,9 @@
 """A folder of episodes that is only ever added to, by any number of processes at once.
 
-Every writer has a segment of its own, named at random, so writers share no file and no lock. Images and artifacts
-are files named by the sha256 of their content: each is there once, however many episodes show it. A crash loses at
-most the episode being appended; damage loses the records it touches and is reported, never raised, while the rest
-is read. The layout is written down in ``trajectories/README.md``.
+Every writer has a segment of its own, named at random, so writers share no file and no lock. Images, artifacts and
+certificates are files named by the sha256 of their content: each is there once, however many episodes have it. A
+crash loses at most the episode being appended; damage loses the records it touches and is reported, never raised,
+while the rest is read. The layout is written down in ``trajectories/README.md``.
 
 What ``append`` returned from is on disk: blob files, the record and the folder entries are flushed with fsync before
 it returns (unless the store was opened with ``durable=False``, which leaves that to the system).
@@ -17,24 +17,30 @@ import logging
 import os
 import re
 import secrets
-import stat
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from tbmm_env.errors import CorruptTrajectory, TrajectoryError
 from tbmm_env.record import Episode
 from tbmm_env.trajectory import schema, segment
 from tbmm_env.trajectory.codec import BlobKind
+from tbmm_env.trajectory.disk import flush, on_failure, open_regular, write_all, write_file
 from tbmm_env.trajectory.segment import Finding, FindingKind, finding
 
 _KEY = re.compile(r"([0-9a-f]{32})#(0|[1-9][0-9]{0,17})")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_SEGMENTS, _IMAGES, _ARTIFACTS, _UNFINISHED = "segments", "images", "artifacts", "unfinished"
+_SEGMENTS, _UNFINISHED = "segments", "unfinished"
+_BLOBS: Final[dict[BlobKind, str]] = {
+    "image": "images/{0:.2}/{0}.ppm.zst",
+    "artifact": "artifacts/{0}.json",
+    "certificate": "certificates/{0}.lean",
+}
+"""Where the blob with a sha256 lies."""
 
 OnFinding = Callable[[Finding], None]
 """Is told what was skipped."""
@@ -57,6 +63,15 @@ class StoredEpisode:
     offset_bytes: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPaths:
+    """The files of one stored episode: its segment, answer and Lean certificate; None for what it does not have."""
+
+    trajectory: str
+    artifact: str | None
+    certificate: str | None
+
+
 class _BlobFault(CorruptTrajectory):
     """A blob is missing, unreadable or not the one of its name."""
 
@@ -77,10 +92,10 @@ class _Writer:
         self._records = 0
         self._end = 0
         self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        with _on_failure(self.close):
+        with on_failure(self.close):
             self._write(segment.header_of(self._marker))
             if durable:
-                _flush(folder)
+                flush(folder)
 
     def append(self, data: bytes) -> int:
         """Write one record and return its index."""
@@ -89,8 +104,8 @@ class _Writer:
         return self._records - 1
 
     def _write(self, data: bytes) -> None:
-        with _on_failure(self._withdraw):
-            _write_all(self._file, data)
+        with on_failure(self._withdraw):
+            write_all(self._file, data)
             if self._durable:
                 os.fsync(self._file)
         self._end += len(data)
@@ -135,7 +150,7 @@ class Store:
         with self._lock:
             try:
                 data = schema.encode(episode, self._keep)
-                with _on_failure(self._close_writer):
+                with on_failure(self._close_writer):
                     writer = self._open_writer()
                     return f"{writer.name}#{writer.append(data)}"
             except OSError as error:
@@ -177,7 +192,7 @@ class Store:
             folder.mkdir(parents=True, exist_ok=True)
             if self._durable:
                 for parent in (*folder.relative_to(self.path).parents, Path("..")):
-                    _flush(self.path / parent)
+                    flush(self.path / parent)
             self._sure.add(folder)
         return folder
 
@@ -190,15 +205,15 @@ class Store:
         try:
             self._fetch(kind, sha256)
             if self._durable:
-                _flush(path)
+                flush(path)
         except _BlobFault:
-            content = data if kind == "artifact" else segment.deflate(data)
+            content = segment.deflate(data) if kind == "image" else data
             unfinished = self._folder(self.path / _UNFINISHED) / secrets.token_hex(16)
-            with _on_failure(partial(unfinished.unlink, missing_ok=True)):
-                _write_file(unfinished, content, self._durable)
+            with on_failure(partial(unfinished.unlink, missing_ok=True)):
+                write_file(unfinished, content, self._durable)
                 unfinished.replace(path)
         if self._durable:
-            _flush(folder)
+            flush(folder)
         self._sure.add(path)
 
     # -------------------------------------------------------------- reading
@@ -232,7 +247,7 @@ class Store:
             raise TrajectoryError(f"{key!r} is not a record's key; one looks like {'0' * 32}#0")
         path = self.path / _SEGMENTS / f"{match[1]}.seg"
         try:
-            with _open_regular(path) as file:
+            with open_regular(path) as file:
                 for item in segment.scan(file, path):
                     if isinstance(item, segment.Frame) and item.index == int(match[2]):
                         found = self._read_frame(file, path, item)
@@ -255,9 +270,8 @@ class Store:
         findings: list[Finding] = []
         for _ in self.episodes(findings.append):
             pass
-        blobs: tuple[tuple[BlobKind, str], ...] = (("image", f"{_IMAGES}/*/*"), ("artifact", f"{_ARTIFACTS}/*"))
-        for kind, pattern in blobs:
-            for path in sorted(self.path.glob(pattern)):
+        for kind, template in _BLOBS.items():
+            for path in sorted(self.path.glob("/".join("*" if "{" in part else part for part in template.split("/")))):
                 sha256 = path.name.split(".")[0]
                 if not _SHA256.fullmatch(sha256) or path != self._blob_path(kind, sha256):
                     findings.append(finding("corrupt", path, 0, f"not the name of an {kind}"))
@@ -283,6 +297,22 @@ class Store:
             raise TrajectoryError(f"no artifact {sha256} in the trajectory store {self.path}")
         return path
 
+    def paths(self, key: str) -> StoredPaths:
+        """Return where the files of a stored episode lie.
+
+        Raises:
+            CorruptTrajectory: when it is damaged.
+            TrajectoryError: when there is no such record.
+        """
+        episode = self.read(key)
+        files: dict[BlobKind, str] = {}
+        schema.encode(episode, lambda kind, sha256, _: files.update({kind: str(self._blob_path(kind, sha256))}))
+        return StoredPaths(
+            trajectory=str(self.path / _SEGMENTS / f"{key.split('#')[0]}.seg"),
+            artifact=files.get("artifact"),
+            certificate=files.get("certificate"),
+        )
+
     def _segments(self) -> list[Path]:
         if not self.path.is_dir():
             raise TrajectoryError(f"there is no trajectory store at {self.path}")
@@ -290,7 +320,7 @@ class Store:
 
     def _read_segment(self, path: Path) -> Iterator[StoredEpisode | Finding]:
         try:
-            with _open_regular(path) as file:
+            with open_regular(path) as file:
                 for item in segment.scan(file, path):
                     yield item if isinstance(item, Finding) else self._read_frame(file, path, item)
         except OSError as error:
@@ -309,15 +339,13 @@ class Store:
         return StoredEpisode(key=key, episode=episode, path=path, offset_bytes=frame.offset_bytes)
 
     def _blob_path(self, kind: BlobKind, sha256: str) -> Path:
-        if kind == "artifact":
-            return self.path / _ARTIFACTS / f"{sha256}.json"
-        return self.path / _IMAGES / sha256[:2] / f"{sha256}.ppm.zst"
+        return self.path / _BLOBS[kind].format(sha256)
 
     def _fetch(self, kind: BlobKind, sha256: str) -> bytes:
         """Return the bytes of a blob; raise _BlobFault when they are not there or not those."""
         path = self._blob_path(kind, sha256)
         try:
-            with _open_regular(path) as file:
+            with open_regular(path) as file:
                 data = file.read(segment.MAX_STORED_BYTES)
             if kind == "image":
                 data = segment.inflate(data)
@@ -334,49 +362,3 @@ class Store:
 
 def _log(found: Finding) -> None:
     logging.getLogger(__name__).warning("%s: %s", found.kind, found.message)
-
-
-@contextlib.contextmanager
-def _on_failure(undo: Callable[[], None]) -> Iterator[None]:
-    """Undo when the block does not come to its end, be it by an error or an interrupt."""
-    done = False
-    try:
-        yield
-        done = True
-    finally:
-        if not done:
-            undo()
-
-
-def _open_regular(path: Path) -> BinaryIO:
-    """Open a file for reading without waiting for the other end of a pipe; OSError when it is not a plain file."""
-    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(file).st_mode):
-        os.close(file)
-        raise OSError(f"{path} is not a plain file")
-    return os.fdopen(file, "rb")
-
-
-def _write_all(file: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(file, rest) :]
-
-
-def _write_file(path: Path, data: bytes, durable: bool) -> None:
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-    try:
-        _write_all(file, data)
-        if durable:
-            os.fsync(file)
-    finally:
-        os.close(file)
-
-
-def _flush(path: Path) -> None:
-    """Flush a file, or a folder's entries, to disk."""
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)

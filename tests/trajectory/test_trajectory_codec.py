@@ -17,7 +17,7 @@ from typing import Any
 import msgpack
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from trajectory_samples import encode, episodes_equal, fetcher, golden, image, small, through_bytes, values_equal
@@ -105,13 +105,13 @@ def check_round_trip(value: Any) -> None:
 
 
 @given(VALUES)
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_value_comes_back_equal(value: Any) -> None:
     check_round_trip(value)
 
 
 @given(EPISODES)
-@settings(max_examples=80)
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_episode_comes_back_equal(episode: record.Episode) -> None:
     assert episodes_equal(through_bytes(episode), episode)
 
@@ -124,11 +124,12 @@ def test_encoding_is_a_function_of_the_episode() -> None:
     assert encode(golden()) == encode(golden())
 
 
-def test_images_and_artifact_are_kept_apart() -> None:
+def test_images_artifact_and_certificate_are_kept_apart() -> None:
     data, blobs = encode(golden())
-    assert [name.split()[0] for name in blobs] == ["image", "image", "artifact"]
+    assert [name.split()[0] for name in blobs] == ["image", "image", "artifact", "certificate"]
     assert image(1).tobytes() not in data
     assert b'{"n": 7}' not in data
+    assert b"theorem" not in data
     assert next(iter(blobs.values())) == b"P6\n9 6\n255\n" + image(0).tobytes()
 
 
@@ -227,7 +228,7 @@ def test_the_table_check_rejects_a_forgotten_field() -> None:
 
 
 def test_the_extension_table_is_closed() -> None:
-    assert sorted(codec._OPENERS) == list(range(1, 9))
+    assert sorted(codec._OPENERS) == list(range(1, 10))
 
 
 # ---------------------------------------------------------------- what cannot be stored
@@ -334,7 +335,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "a repeated key": (b"\x82\xa1a\xc0\xa1a\xc0", "key 'a' is repeated"),
     "a key that is a number": (b"\x81\x01\xc0", "key a int is repeated or not text"),
     "a key that is a list": (b"\x81\x90\xc0", "key a list is repeated or not text"),
-    "an unknown extension": (extension(9, b""), "extension type 9"),
+    "an unknown extension": (extension(10, b""), "extension type 10"),
     "extension 0": (extension(0, b""), "extension type 0"),
     "a small integer as a big one": (extension(codec.INTEGER, b"\x01"), "shortest form"),
     "an integer with a zero before it": (extension(codec.INTEGER, b"\0\0\xff" + bytes(8)), "shortest form"),
@@ -391,6 +392,8 @@ def rewritten(**changes: Any) -> bytes:
         ({"artifact": dict(status="regular", data="text", size_bytes=1, sha256="")}, r"record\.artifact\.data"),
         ({"artifact": dict(status="regular", data=msgpack.ExtType(7, bytes(32)), size_bytes=1, sha256="")}, "data"),
         ({"first_observation": {"terminal": "", "figures": [msgpack.ExtType(8, bytes(32))]}}, r"figures\[0\]"),
+        ({"certificate_text": 1}, r"record\.certificate_text is damaged: certificate is neither text nor a reference"),
+        ({"certificate_text": msgpack.ExtType(8, bytes(32))}, "certificate is neither text nor a reference"),
         ({"first_observation": {"terminal": "", "figures": [b"abc"]}}, r"figures\[0\] is damaged: figure is not"),
     ],
 )
@@ -430,15 +433,29 @@ def test_an_image_of_another_size_than_it_states_is_refused(picture: bytes) -> N
         schema.decode(data, fetcher({name: picture for name in blobs}))
 
 
+@pytest.mark.parametrize("text", ["", "theorem 定理", "\ud800 is not Unicode"])
+def test_a_certificate_is_any_text(text: str) -> None:
+    episode = dataclasses.replace(small(1), certificate_text=text)
+    assert episodes_equal(through_bytes(episode), episode)
+    assert len(encode(episode)[1]) == 2 + text.startswith("theorem")
+
+
+def test_a_certificate_that_is_not_utf_8_is_refused() -> None:
+    data, blobs = encode(small(1))
+    changed = {name: b"\xff" if name.startswith("certificate") else content for name, content in blobs.items()}
+    with pytest.raises(CorruptTrajectory, match=r"certificate_text is damaged: certificate [0-9a-f]{64} is not UTF-8"):
+        schema.decode(data, fetcher(changed))
+
+
 @given(st.binary(max_size=200))
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_random_bytes_raise_nothing_else(data: bytes) -> None:
     with pytest.raises(TrajectoryError):
         schema.decode(data, fetcher({}))
 
 
 @given(st.data())
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_record_with_changed_bytes_is_read_or_refused(data: st.DataObject) -> None:
     whole, blobs = encode(golden())
     changed = bytearray(whole)

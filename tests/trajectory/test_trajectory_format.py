@@ -63,6 +63,8 @@ class Reader:
             return np.frombuffer(pixels, np.uint8).reshape(height, width, 3)
         if code == 8:
             return (self.folder / "artifacts" / f"{data.hex()}.json").read_bytes()
+        if code == 9:
+            return (self.folder / "certificates" / f"{data.hex()}.lean").read_text(encoding="utf-8")
         parts = msgpack.unpackb(data, ext_hook=self.extension)
         if code == 2:
             return Fraction(*parts)

@@ -116,11 +116,28 @@ def test_the_kept_answer_has_a_path(tmp_path: Path) -> None:
             made.artifact_path(name)
 
 
-def test_an_episode_without_artifact_keeps_none(tmp_path: Path) -> None:
+def test_the_files_of_an_episode_are_named(tmp_path: Path) -> None:
     made = Store(tmp_path / "store")
-    episode = dataclasses.replace(small(1), artifact=record.Artifact(status="missing"))
-    assert episodes_equal(made.read(made.append(episode)), episode)
+    paths = made.paths(key := made.append(small(5)))
+    assert paths.trajectory == str(made.path / "segments" / f"{key.split('#')[0]}.seg")
+    assert paths.artifact == str(made.artifact_path(small(5).artifact.sha256))
+    assert paths.certificate is not None
+    assert Path(paths.certificate).read_text(encoding="utf-8") == small(5).certificate_text
+    assert Path(paths.certificate).name == f"{hashlib.sha256(small(5).certificate_text.encode()).hexdigest()}.lean"
+    with pytest.raises(TrajectoryError, match="no record 1 in"):
+        made.paths(key.replace("#0", "#1"))
+
+
+def test_an_episode_without_artifact_and_certificate_keeps_none(tmp_path: Path) -> None:
+    made = Store(tmp_path / "store")
+    episode = dataclasses.replace(small(1), artifact=record.Artifact(status="missing"), certificate_text="")
+    key = made.append(episode)
+    assert episodes_equal(made.read(key), episode)
     assert not (made.path / "artifacts").exists()
+    assert not (made.path / "certificates").exists()
+    paths = made.paths(key)
+    assert Path(paths.trajectory).is_file()
+    assert (paths.artifact, paths.certificate) == (None, None)
 
 
 def test_an_unstorable_episode_leaves_the_segment_open(tmp_path: Path) -> None:
@@ -407,11 +424,11 @@ def test_a_frame_longer_than_any_record_is_not_read(tmp_path: Path, monkeypatch:
 
 
 def blob_of(made: Store, kind: str) -> Path:
-    (path,) = made.path.glob("images/*/*" if kind == "image" else "artifacts/*")
+    (path,) = made.path.glob({"image": "images/*/*", "artifact": "artifacts/*", "certificate": "certificates/*"}[kind])
     return path
 
 
-@pytest.mark.parametrize("kind", ["image", "artifact"])
+@pytest.mark.parametrize("kind", ["image", "artifact", "certificate"])
 def test_a_damaged_blob_is_reported_and_healed_by_the_next_append(kind: str, tmp_path: Path) -> None:
     made, keys = filled(tmp_path / "store", 1)
     path = blob_of(made, kind)
@@ -433,12 +450,12 @@ def test_a_damaged_blob_is_reported_and_healed_by_the_next_append(kind: str, tmp
     assert episodes_equal(made.read(keys[0]), small(0, steps=1))
 
 
-@pytest.mark.parametrize("kind", ["image", "artifact"])
+@pytest.mark.parametrize("kind", ["image", "artifact", "certificate"])
 def test_a_missing_blob_costs_the_records_that_name_it(kind: str, tmp_path: Path) -> None:
     made, _ = filled(tmp_path / "store", 1)
     path = blob_of(made, kind)
     other = record.Observation(terminal="", figures=(image(8),))
-    made.append(dataclasses.replace(small(1), first_observation=other))
+    made.append(dataclasses.replace(small(1), first_observation=other, certificate_text="theorem other"))
     path.unlink()
     stored, findings = read_all(made)
     assert [item.episode.episode_id for item in stored] == ["episode-1"]
@@ -633,9 +650,10 @@ def test_an_append_is_flushed_before_it_returns(tmp_path: Path, monkeypatch: pyt
     key = made.append(small(1))
     path = str(root / "segments" / f"{key.split('#')[0]}.seg")
     assert flushed[-1] == path
-    expected = {str(item) for item in (tmp_path, root, root / "images", root / "segments", root / "artifacts")}
+    folders = ("images", "segments", "artifacts", "certificates")
+    expected = {str(item) for item in (tmp_path, root, *(root / name for name in folders))}
     assert {*expected, str(blob_of(made, "image").parent), path} <= set(flushed)
-    assert sum("/unfinished/" in name for name in flushed) == 2
+    assert sum("/unfinished/" in name for name in flushed) == 3
     flushed.clear()
     made.append(small(1))
     assert flushed == [path]

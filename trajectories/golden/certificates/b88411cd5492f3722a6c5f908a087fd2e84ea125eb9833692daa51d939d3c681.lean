@@ -1,0 +1,1 @@
+theorem reward : True := True.intro
