@@ -1,0 +1,228 @@
+"""Parameters of an instance: official values, stated ranges, strict checks and sampling.
+
+An instance is well posed when every reference exists and the trivial answers are feasible and score little:
+
+* the start lies outside the circle for every pitch above the board width (``start_turn * board_width >= radius``);
+* boards on neighbouring turns are apart at the start;
+* no chord is longer than ``CHORD_SHARE`` of the diameter of the smaller arc, so that the distance to a handle grows going
+  back along the turn and each follower is unique and moves continuously;
+* sampled instances further let the head reach the circle at the given pitch with room to spare (``PITCH_ROOM``), and have
+  boards overlap later, before the head board outgrows the innermost turn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from tbmm_env.errors import BadInstance
+from tbmm_env.record import JsonValue
+
+from .chain import arc_length
+from .collision import Boards, leader_gap
+from .spiral import innermost_radius_m, pitch_refused
+from .turn import Turn
+
+OFFICIAL: Final[Mapping[str, JsonValue]] = {
+    "boards": 223,
+    "head_board_m": 3.41,
+    "body_board_m": 2.2,
+    "board_width_m": 0.3,
+    "hole_inset_m": 0.275,
+    "spiral_pitch_m": 0.55,
+    "start_turn": 16,
+    "head_speed_mps": 1.0,
+    "turn_diameter_m": 9.0,
+    "turn_pitch_m": 1.7,
+    "arc_ratio": 2.0,
+    "speed_cap_mps": 2.0,
+}
+"""Source: the statement of CUMCM 2024 problem A (lengths converted from cm)."""
+
+RANGES: Final[Mapping[str, tuple[float, float]]] = {
+    "boards": (80, 300),
+    "head_board_m": (2.4, 4.4),
+    "body_board_m": (1.6, 2.6),
+    "board_width_m": (0.24, 0.4),
+    "hole_inset_m": (0.2, 0.35),
+    "spiral_pitch_m": (0.35, 0.9),
+    "start_turn": (10, 26),
+    "head_speed_mps": (0.5, 1.5),
+    "turn_diameter_m": (7.0, 12.0),
+    "turn_pitch_m": (1.0, 3.6),
+    "arc_ratio": (0.5, 3.0),
+    "speed_cap_mps": (1.5, 3.0),
+}
+"""Inclusive ranges an instance may have; sampling stays inside them."""
+
+INTEGERS: Final = frozenset({"boards", "start_turn"})
+CHORD_SHARE: Final = 0.96
+TURNS: Final = (1.5, 3.4)
+PITCH_ROOM: Final = 1.08
+OVERLAP_ROOM: Final = 1.03
+MAX_DRAWS: Final = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """Checked parameters in the shape the physics takes."""
+
+    boards: Boards
+    turn: Turn
+    spiral_pitch_m: float
+    start_turn: int
+    head_speed_mps: float
+    speed_cap_mps: float
+
+
+def setting(parameters: Mapping[str, JsonValue]) -> Setting:
+    """Checks parameters and arranges them.
+
+    Args:
+        parameters: as in ``instance.json``.
+
+    Returns:
+        The setting.
+
+    Raises:
+        BadInstance: when a field is missing, unknown, not a number, or out of its range or relation.
+    """
+    numbers = _numbers(parameters)
+    boards = Boards(
+        count=int(numbers["boards"]),
+        head_m=numbers["head_board_m"],
+        body_m=numbers["body_board_m"],
+        width_m=numbers["board_width_m"],
+        inset_m=numbers["hole_inset_m"],
+    )
+    turn = Turn(numbers["turn_pitch_m"], 0.5 * numbers["turn_diameter_m"], numbers["arc_ratio"])
+    result = Setting(
+        boards=boards,
+        turn=turn,
+        spiral_pitch_m=numbers["spiral_pitch_m"],
+        start_turn=int(numbers["start_turn"]),
+        head_speed_mps=numbers["head_speed_mps"],
+        speed_cap_mps=numbers["speed_cap_mps"],
+    )
+    _relations(result)
+    return result
+
+
+def _numbers(parameters: Mapping[str, JsonValue]) -> dict[str, float]:
+    """Field by field: presence, type and range."""
+    for name in sorted(set(RANGES) - set(parameters)):
+        raise BadInstance(f"parameter {name} is missing; every one of {', '.join(sorted(RANGES))} is needed")
+    for name in sorted(set(parameters) - set(RANGES)):
+        raise BadInstance(f"parameter {name} is unknown; the known ones are {', '.join(sorted(RANGES))}")
+    numbers: dict[str, float] = {}
+    for name, (low, high) in RANGES.items():
+        value = parameters[name]
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise BadInstance(f"parameter {name} is {value!r}; it must be a number in [{low}, {high}]")
+        if name in INTEGERS and not isinstance(value, int):
+            raise BadInstance(f"parameter {name} is {value!r}; it must be an integer in [{low}, {high}]")
+        if not low <= value <= high:
+            raise BadInstance(f"parameter {name} is {value!r}; it must lie in [{low}, {high}]")
+        numbers[name] = float(value)
+    return numbers
+
+
+def _relations(given: Setting) -> None:
+    """Relations between fields; see the module docstring."""
+    boards, turn = given.boards, given.turn
+    if given.start_turn * boards.width_m < turn.radius_m - 1e-9:
+        raise BadInstance(
+            f"parameter start_turn is {given.start_turn}; it must be at least "
+            f"{math.ceil(turn.radius_m / boards.width_m)}, so that start_turn * board_width_m reaches the turning circle"
+        )
+    bow = boards.body_m**2 / (4.0 * given.start_turn * given.spiral_pitch_m)
+    if given.spiral_pitch_m < boards.width_m + bow:
+        raise BadInstance(
+            f"parameter spiral_pitch_m is {given.spiral_pitch_m}; it must be at least {boards.width_m + bow:.4f} "
+            "(board width and bow of the boards), so that the boards are apart at the start"
+        )
+    longest = max(boards.head_chord_m, boards.body_chord_m)
+    limit = CHORD_SHARE * 2.0 * min(turn.radii_m)
+    if longest > limit:
+        raise BadInstance(
+            f"the longest distance of two handles is {longest:.4f} m (head_board_m, body_board_m, hole_inset_m); it must "
+            f"not exceed {limit:.4f} m, {CHORD_SHARE} of the diameter of the smaller arc"
+        )
+    turns = turn.radius_m / turn.pitch_m
+    if not TURNS[0] <= turns <= TURNS[1]:
+        raise BadInstance(
+            f"parameter turn_pitch_m is {turn.pitch_m}; the turning radius over it is {turns:.4f} and must lie in "
+            f"[{TURNS[0]}, {TURNS[1]}]"
+        )
+
+
+def sample(seed: int) -> dict[str, JsonValue]:
+    """Draws the parameters of a well-posed instance.
+
+    Args:
+        seed: 0 <= seed < 2**63.
+
+    Returns:
+        Parameters that pass :func:`setting`, never the official ones; a function of the seed alone.
+
+    Raises:
+        BadInstance: when the seed is not an integer of that range.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+        raise BadInstance(f"seed is {seed!r}; it must be an integer with 0 <= seed < 2**63")
+    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence([2024, 1, seed])))
+    for _ in range(MAX_DRAWS):
+        parameters = _draw(generator)
+        try:
+            given = setting(parameters)
+        except BadInstance:
+            continue
+        if dict(parameters) != dict(OFFICIAL) and _well_posed(given):
+            return parameters
+    raise AssertionError(f"no well-posed instance in {MAX_DRAWS} draws for seed {seed}")
+
+
+def _draw(generator: np.random.Generator) -> dict[str, JsonValue]:
+    """One draw, rounded to the decimals the statement prints."""
+
+    def step(low: float, high: float, size: float, decimals: int) -> float:
+        return round(low + size * int(generator.integers(0, round((high - low) / size) + 1)), decimals)
+
+    width = step(*RANGES["board_width_m"], 0.01, 2)
+    diameter = step(*RANGES["turn_diameter_m"], 0.1, 1)
+    body = step(*RANGES["body_board_m"], 0.01, 2)
+    radius = 0.5 * diameter
+    return {
+        "boards": int(generator.integers(RANGES["boards"][0], RANGES["boards"][1] + 1)),
+        "head_board_m": round(body + step(0.4, 1.8, 0.01, 2), 2),
+        "body_board_m": body,
+        "board_width_m": width,
+        "hole_inset_m": step(*RANGES["hole_inset_m"], 0.005, 3),
+        "spiral_pitch_m": round(width * step(1.4, 2.1, 0.01, 2), 3),
+        "start_turn": math.ceil(radius / width - 1e-9) + int(generator.integers(0, 4)),
+        "head_speed_mps": step(*RANGES["head_speed_mps"], 0.05, 2),
+        "turn_diameter_m": diameter,
+        "turn_pitch_m": round(radius / step(1.6, 3.3, 0.01, 2), 2),
+        "arc_ratio": step(*RANGES["arc_ratio"], 0.1, 1),
+        "speed_cap_mps": step(*RANGES["speed_cap_mps"], 0.1, 1),
+    }
+
+
+def _well_posed(given: Setting) -> bool:
+    """Cheap sufficient conditions from samples; tests compare them with the full reference on many seeds."""
+    boards, pitch, radius = given.boards, given.spiral_pitch_m, given.turn.radius_m
+    if pitch_refused(boards, pitch / PITCH_ROOM, radius) or pitch_refused(boards, pitch, radius):
+        return False
+    b = pitch / (2.0 * np.pi)
+    inner = innermost_radius_m(boards, pitch)
+    ends = arc_length(np.array([inner / b, radius / b, 2.0 * np.pi * given.start_turn]), b)
+    past = np.arange(0.0, float(ends[1] - ends[0]), 0.1)
+    radii = np.sqrt(np.maximum(radius**2 - past * pitch / np.pi, inner**2))
+    gap = leader_gap(boards, 2.0 * np.pi * radii / pitch, pitch, head=True).value
+    touching = np.flatnonzero(gap < -0.01)
+    reached = float(ends[2] - ends[1])
+    return touching.size > 0 and reached + float(past[touching[0]]) >= OVERLAP_ROOM * reached + 1.0
