@@ -16,6 +16,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from tbmm_env import __version__, doctor, instances, tasks
@@ -43,7 +44,7 @@ def _print_json(value: Any) -> None:
 
 
 def _list(args: argparse.Namespace) -> int:
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name in tasks.task_ids():
         task = tasks.load(name)
         rows.append(
@@ -65,8 +66,8 @@ def _list(args: argparse.Namespace) -> int:
         return 0
     table = Table("task", "title", "标题", "metrics", "papers")
     for row in rows:
-        metrics, papers = row["metrics"], row["papers"]
-        table.add_row(str(row["task"]), str(row["title_en"]), str(row["title_zh"]), str(len(metrics)), str(len(papers)))
+        counts = str(len(row["metrics"])), str(len(row["papers"]))
+        table.add_row(row["task"], row["title_en"], row["title_zh"], *counts)
     _out.print(table)
     return 0
 
@@ -141,18 +142,19 @@ def _doctor(args: argparse.Namespace) -> int:
 
 
 def _image(args: argparse.Namespace) -> int:
-    with _progress.status(f"image {args.action}") as status:
+    with Progress(TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=_progress) as bar:
+        line = bar.add_task(f"image {args.action}", total=None)
 
-        def say(text: str) -> None:
-            status.update(escape(text))
-            _progress.log(escape(text))
+        def step(number: int, total: int, text: str) -> None:
+            bar.update(line, total=total, completed=number - 1, description=escape(text))
 
         if args.action == "build":
-            image = images.build(progress=say)
+            image = images.build(step)
         elif args.action == "export":
-            image = images.export(args.file, progress=say)
+            image = images.find()
+            images.export(args.file, step)
         else:
-            image = images.import_(args.file, progress=say)
+            image = images.import_(args.file, step)
     if args.json:
         _print_json({"key": image.key, "path": str(image.path), "docker_tag": image.docker_tag})
     else:
@@ -219,10 +221,13 @@ def _run(args: argparse.Namespace) -> int:
 
 def _judge(args: argparse.Namespace) -> int:
     task = tasks.load(args.task)
-    limits = PRESETS["contest"]
+    artifact_bytes = PRESETS["contest"].artifact_bytes
     instance = instances.read_instance(task, args.instance_file) if args.instance_file else instances.official(task)
-    with _progress.status("replay, gate, score, certificate"), Judge(task, artifact_bytes=limits.artifact_bytes) as judge:
-        judgement = judge.judge(instance, read_artifact(args.answer, limits.artifact_bytes))
+    with (
+        _progress.status("replay, gate, score, certificate"),
+        Judge(task, artifact_bytes=artifact_bytes) as judge,
+    ):
+        judgement = judge.judge(instance, read_artifact(args.answer, artifact_bytes))
     result = judgement_json(judgement)
     path = _write_certificate(judgement, args.certificate)
     if isinstance(result["certificate"], dict):
@@ -238,7 +243,9 @@ def _write_certificate(judgement: Judgement, path: Path | None) -> str | None:
     if path is None:
         return None
     if judgement.certificate is None:
-        _progress.print(f"[yellow]a {judgement.outcome} answer has no certificate; {escape(str(path))} is not written[/]")
+        _progress.print(
+            f"[yellow]a {judgement.outcome} answer has no certificate; {escape(str(path))} is not written[/]"
+        )
         return None
     try:
         path.write_text(judgement.certificate.text, encoding="utf-8")

@@ -10,7 +10,10 @@ from tbmm_env import __version__, tasks
 from tbmm_env.errors import TbmmError
 from tbmm_env.judge import lean
 from tbmm_env.record import JsonValue
-from tbmm_env.sandbox import backends, find_image
+from tbmm_env.sandbox import image as images
+from tbmm_env.sandbox.base import Sandbox
+from tbmm_env.sandbox.bubblewrap import BubblewrapSandbox
+from tbmm_env.sandbox.docker import DockerSandbox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +38,14 @@ def _attempt(name: str, probe: Callable[[], str], *, required: bool) -> Check:
         return Check(name=name, ok=False, required=required, detail=str(error))
 
 
+def _probing(sandbox: Sandbox) -> Callable[[], str]:
+    def probe() -> str:
+        sandbox.probe()
+        return "can start boxes"
+
+    return probe
+
+
 def run() -> list[Check]:
     """Probe Python, tasks, Lean, the image and every sandbox; nothing is changed on the machine but caches."""
     checks = [
@@ -45,10 +56,11 @@ def run() -> list[Check]:
             detail=f"{__version__}, Python {platform.python_version()}, {platform.system()} {platform.release()}",
         ),
         _attempt("tasks", lambda: ", ".join(tasks.load(name).id for name in tasks.task_ids()), required=True),
-        _attempt("lean", lean.probe, required=True),
-        _attempt("image", lambda: f"{(found := find_image()).key} at {found.path}", required=True),
+        _attempt("lean", lambda: str(lean.probe()), required=True),
+        _attempt("image", lambda: f"{(found := images.find()).key} at {found.path}", required=True),
     ]
-    checks += [_attempt(f"sandbox {backend.name}", backend.probe, required=False) for backend in backends()]
+    sandboxes: tuple[Sandbox, ...] = (DockerSandbox(), BubblewrapSandbox())
+    checks += [_attempt(f"sandbox {sandbox.name}", _probing(sandbox), required=False) for sandbox in sandboxes]
     return checks
 
 

@@ -35,7 +35,8 @@ from tbmm_env.record import (
     Step,
 )
 from tbmm_env.report import instance_json, judgement_json
-from tbmm_env.sandbox import Box, BoxSpec, Sandbox, find_image, select
+from tbmm_env.sandbox import image as images
+from tbmm_env.sandbox.base import Box, BoxSpec, Sandbox, SandboxName, select
 from tbmm_env.spaces import Image, Utf8Text
 from tbmm_env.trajectory.store import Store
 
@@ -71,7 +72,7 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
         self,
         task: str,
         *,
-        sandbox: str | Sandbox = "auto",
+        sandbox: SandboxName | Sandbox = "auto",
         instance: Literal["official", "sampled"] = "official",
         budget: BudgetName = "contest",
         language: Language = "en",
@@ -129,7 +130,7 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
             self._sandbox = (
                 select(self._sandbox_choice) if isinstance(self._sandbox_choice, str) else self._sandbox_choice
             )
-        self._image = find_image()
+        self._image = images.find()
         files = instances.public_files(self.task, self.instance, self.language)
         self._box = self._sandbox.start(BoxSpec(limits=self.limits, files=files, image=self._image))
         self._answer_judge = judge
@@ -138,8 +139,8 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
         self._started_unix_s = time.time()
         self._started_s = time.monotonic()
         text = instances.opening(self.task, self.instance, self.language, self.limits)
-        images = tuple(decode_png(files[name]) for name in sorted(files) if name.endswith(".png"))
-        self._first = Observation(terminal=text, figures=images)
+        pictures = tuple(decode_png(files[name]) for name in sorted(files) if name.endswith(".png"))
+        self._first = Observation(terminal=text, figures=pictures)
         return self._observe(self._first), {"task": self.task.id, "instance": instance_json(self.instance)}
 
     def step(self, action: str) -> tuple[ObservationDict, float, bool, bool, dict[str, Any]]:
@@ -187,7 +188,7 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
             raise
         return self._observe(observation), reward, terminated, truncated, info
 
-    def render(self) -> str | None:  # type: ignore[override]
+    def render(self) -> str | None:
         """Return the last terminal text in ``ansi`` mode, else None."""
         return self._terminal if self.render_mode == "ansi" else None
 
@@ -197,6 +198,11 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
         if self._judge is not None:
             self._judge.close()
             self._judge = None
+
+    @property
+    def backend(self) -> str:
+        """Name of the sandbox in use; empty before the first reset."""
+        return self._sandbox.name if self._sandbox else ""
 
     # ------------------------------------------------------------ one step
 
@@ -221,21 +227,20 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
         assert self._box is not None
         died = result is not None and result.ending == "box_died"
         artifact = Artifact(status="missing") if died else self._box.collect(max_bytes=self.limits.artifact_bytes)
-        sandbox = self._box.backend
         self._close_box()
         judgement = self._answer_judge.judge(self.instance, artifact)
         if self._recorder is not None:
-            self._recorder(self._episode(artifact, judgement, sandbox, terminated))
+            self._recorder(self._episode(artifact, judgement, terminated))
         return judgement
 
-    def _episode(self, artifact: Artifact, judgement: Judgement, sandbox: str, terminated: bool) -> Episode:
+    def _episode(self, artifact: Artifact, judgement: Judgement, terminated: bool) -> Episode:
         lean = judgement.certificate.lean_version if judgement.certificate else ""
         return Episode(
             episode_id=uuid.uuid4().hex,
             instance=self.instance,
             budget=self._budget,
             language=self.language,
-            sandbox=sandbox,
+            sandbox=self.backend,
             limits=asdict(self.limits),
             versions={
                 "tbmm_env": tbmm_env.__version__,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import string
 from collections.abc import Mapping
+from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ def is_official(task: Task, instance: Instance) -> bool:
     return dict(instance.parameters) == dict(module_for(task.id).OFFICIAL)
 
 
-def sampled(task: Task, seed: int) -> Instance:
+def sampled(task: Task, seed: object) -> Instance:
     """Return the instance drawn from ``seed``.
 
     Raises:
@@ -90,10 +91,22 @@ def public_instance(instance: Instance) -> dict[str, JsonValue]:
 # ---------------------------------------------------------------- the agent's view
 
 
+def _numeric(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema whose bounds, kept as decimal strings, are JSON numbers."""
+    return {
+        key: _numeric(value)
+        if isinstance(value, dict)
+        else float(Fraction(value))
+        if key in ("minimum", "maximum")
+        else value
+        for key, value in schema.items()
+    }
+
+
 def json_schema(task: Task) -> dict[str, Any]:
     """Return the answer's schema as JSON Schema 2020-12 (units under the annotation ``unit``)."""
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"Answer of {task.id}"}
-    return head | json.loads(json.dumps(task.answer_schema, default=str))
+    return head | _numeric(task.answer_schema)
 
 
 def statement(task: Task, instance: Instance, language: Language) -> str:

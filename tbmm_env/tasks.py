@@ -145,7 +145,8 @@ class _ReferenceFile:
 
 
 _SCHEMA_KEYS = {
-    "type", "properties", "items", "minItems", "maxItems", "minimum", "maximum", "unit", "description", "description_zh",
+    "type", "properties", "items", "minItems", "maxItems", "minimum", "maximum", "unit",
+    "description", "description_zh",
 }  # fmt: skip
 
 
@@ -229,11 +230,12 @@ def _check(task: Task, name: str) -> None:
         if operand.startswith("replay:"):
             need(operand[7:] in replayed, f"operand {operand!r} names no [[replay]] entry")
     for paper in task.papers:
-        need(paper.metric in keys, f"references.toml: {paper.paper}: unknown metric {paper.metric!r}")
+        where = f"references.toml: {paper.paper}, {paper.metric}"
+        need(paper.metric in keys, f"{where}: there is no such metric")
         need(not paper.votes or paper.status in ("confirmed", "suboptimal", "convention"),
-             f"references.toml: {paper.paper}, {paper.metric}: status {paper.status} cannot vote")  # fmt: skip
+             f"{where}: status {paper.status} cannot vote")  # fmt: skip
         need(not paper.votes or paper.kind in ("outstanding_paper", "awarded_paper"),
-             f"references.toml: {paper.paper}, {paper.metric}: kind {paper.kind} has no award and cannot vote")  # fmt: skip
+             f"{where}: kind {paper.kind} has no award and cannot vote")  # fmt: skip
     for replay in task.replay_names:
         need(_is_power_of_ten(replay.grid), f"replay {replay.name}: grid is {replay.grid}; it must be a power of ten")
     _check_schema(task.answer_schema, f"{name}/task.toml: answer")

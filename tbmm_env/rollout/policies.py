@@ -60,7 +60,8 @@ def script(path: Path) -> Scripted:
         raise UsageError(f"script {path}: cannot be read: {error}") from error
     if path.suffix == ".jsonl":
         return Scripted([_json_action(path, number, line) for number, line in enumerate(text.splitlines(), 1) if line])
-    actions, lines = [], []
+    actions: list[str] = []
+    lines: list[str] = []
     for line in [*text.splitlines(), _SEPARATOR]:
         if line.strip() == _SEPARATOR:
             if "".join(lines).strip():
