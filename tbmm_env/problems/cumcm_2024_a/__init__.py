@@ -1,9 +1,10 @@
 """CUMCM 2024 A, the bench dragon: instances, facts for the statement, figures, replay and reference.
 
-A chain of boards winds inwards along a spiral (question 2: when do boards first touch; question 3: which pitch lets the
-head reach a circle) and turns on two arcs inside that circle (question 4: how long is the turn; question 5: how fast may the
-head go). The modules: ``chain`` (handles on the spiral), ``collision`` and ``search`` (separation of boards, certified
-searches), ``spiral`` (questions 2 and 3), ``turn`` and ``peak`` (questions 4 and 5), ``parameters``, ``figures``.
+A chain of boards winds inwards along a spiral (question 2: when do boards first touch; question 3: which pitch lets
+the head reach a circle) and turns on two arcs inside that circle (question 4: how long is the turn; question 5: how
+fast may the head go). The modules: ``chain`` (handles on the spiral), ``collision`` and ``search`` (separation of
+boards, certified searches), ``spiral`` (questions 2 and 3), ``turn`` and ``peak`` (questions 4 and 5), ``parameters``,
+``figures``.
 """
 
 from __future__ import annotations

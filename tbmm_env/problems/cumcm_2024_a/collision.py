@@ -8,9 +8,9 @@ front handle was at the same angle. Every configuration of two boards that ever 
 * a body board on the stretch between the handles 1 and last of the start position (the *outer* stretch), where
   board 1 never was.
 
-Between samples nothing is left to chance: the separation of two boards changes by at most ``L`` metres for a metre
-travelled by the head, ``L`` being bounded from the turning rate of the boards, and an interval is dismissed only when
-``(g(a) + g(b) - L (b - a)) / 2`` is above what is looked for.
+Between samples the separation of two boards changes by at most ``L`` metres for a metre travelled by the leading
+handle, ``L`` being bounded from the velocities and turning rates of the boards (:func:`separation_rate`); an interval
+is dismissed only when ``(g(a) + g(b) - L (b - a)) / 2`` is above what is looked for (see :mod:`.search`).
 """
 
 from __future__ import annotations
@@ -148,9 +148,9 @@ def separation(one: Board, two: Board) -> Array:
 def separation_rate(one: Board, two: Board) -> Array:
     """Bound of the change of :func:`separation` per metre of the foremost handle.
 
-    Seen from one board, a corner of the other moves with the velocity of its centre in the frame that moves and turns with
-    the first board, plus the difference of the turning rates times its distance from that centre; each of the four gaps
-    is the least projection of corners on an axis fixed in one of the boards.
+    Seen from one board, a corner of the other moves with the velocity of its centre in the frame that moves and turns
+    with the first board, plus the difference of the turning rates times its distance from that centre; each of the four
+    gaps is the least projection of corners on an axis fixed in one of the boards.
     """
     dx, dy = two.x - one.x, two.y - one.y
     vx, vy = two.vx - one.vx, two.vy - one.vy

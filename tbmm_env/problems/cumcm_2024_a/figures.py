@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+import matplotlib.style
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -27,18 +28,20 @@ def draw(given: Setting) -> dict[str, bytes]:
     Returns:
         PNG bytes (800 x 600 pixels) by file name.
     """
-    return {"boards.png": _boards(given), "spiral.png": _spiral(given), "turning_circle.png": _circle(given)}
+    with matplotlib.style.context("default"):
+        return {"boards.png": _boards(given), "spiral.png": _spiral(given), "turning_circle.png": _circle(given)}
 
 
-def _canvas() -> tuple[Figure, FigureCanvasAgg]:
+def _figure() -> Figure:
     figure = Figure(figsize=SIZE_IN, dpi=DPI)
-    return figure, FigureCanvasAgg(figure)
+    FigureCanvasAgg(figure)
+    return figure
 
 
-def _bytes(canvas: FigureCanvasAgg) -> bytes:
+def _bytes(figure: Figure) -> bytes:
     """PNG without metadata, so that equal drawings are equal bytes."""
     stream = io.BytesIO()
-    canvas.print_png(stream, metadata={"Software": None})
+    figure.savefig(stream, format="png", dpi=DPI, metadata={"Software": None})
     return stream.getvalue()
 
 
@@ -54,7 +57,7 @@ def _double_arrow(axes: Axes, start: tuple[float, float], end: tuple[float, floa
 
 def _boards(given: Setting) -> bytes:
     """Plan of the head board and of a body board with dimensions."""
-    figure, canvas = _canvas()
+    figure = _figure()
     boards = given.boards
     longest = max(boards.head_m, boards.body_m)
     for row, (length, name) in enumerate(((boards.head_m, "head board"), (boards.body_m, "body / tail board"))):
@@ -67,16 +70,16 @@ def _boards(given: Setting) -> bytes:
         for at, hole in ((boards.inset_m, "hole 2 (rear)"), (length - boards.inset_m, "hole 1 (front)")):
             axes.plot([at], [0.0], marker="o", color=RED, markersize=7)
             axes.annotate(hole, (at, 0.0), (0, 8), textcoords="offset points", fontsize=9, ha="center")
-        below, above = -1.5 * half, 1.4 * half
+        below, above = -2.1 * half, 1.4 * half
         _double_arrow(axes, (0.0, 1.6 * above), (length, 1.6 * above), f"{length:.2f} m")
         _double_arrow(axes, (0.0, below), (boards.inset_m, below), f"{boards.inset_m:.3f} m")
         _double_arrow(axes, (length - boards.inset_m, below), (length, below), f"{boards.inset_m:.3f} m")
-        _double_arrow(axes, (boards.inset_m, 1.7 * below), (length - boards.inset_m, 1.7 * below),
+        _double_arrow(axes, (boards.inset_m, 1.65 * below), (length - boards.inset_m, 1.65 * below),
                       f"{length - 2.0 * boards.inset_m:.3f} m")
         right = length + 0.03 * longest
         _double_arrow(axes, (right, -half), (right, half), f"{boards.width_m:.2f} m")
         axes.set_title(f"{name} (plan)", fontsize=12)
-    return _bytes(canvas)
+    return _bytes(figure)
 
 
 def _frame(figure: Figure, extent: float) -> Axes:
@@ -88,7 +91,7 @@ def _frame(figure: Figure, extent: float) -> Axes:
     axes.set_axis_off()
     for end in ((extent, 0.0), (0.0, extent)):
         axes.annotate("", end, (-end[0], -end[1]), arrowprops={"arrowstyle": "->", "lw": 0.9})
-    axes.annotate("x (m)", (extent, 0.0), (0, -14), textcoords="offset points", ha="right")
+    axes.annotate("x (m)", (extent, 0.0), (0, 6), textcoords="offset points", ha="right")
     axes.annotate("y (m)", (0.0, extent), (6, -8), textcoords="offset points")
     axes.annotate("O", (0.0, 0.0), (4, -14), textcoords="offset points", fontsize=12)
     return axes
@@ -96,7 +99,7 @@ def _frame(figure: Figure, extent: float) -> Axes:
 
 def _spiral(given: Setting) -> bytes:
     """Incoming spiral of question 1 with the start A and the direction of motion."""
-    figure, canvas = _canvas()
+    figure = _figure()
     start = given.start_turn * given.spiral_pitch_m
     axes = _frame(figure, 1.15 * start)
     theta = np.linspace(0.0, 2.0 * np.pi * given.start_turn, 240 * given.start_turn)
@@ -108,12 +111,12 @@ def _spiral(given: Setting) -> bytes:
     axes.annotate("", (start, 0.0), (start, 0.22 * start), arrowprops=arrow)
     title = f"A = ({start:.3f}, 0): turn {given.start_turn}, pitch {given.spiral_pitch_m:.3f} m, clockwise inwards"
     axes.set_title(title, fontsize=12)
-    return _bytes(canvas)
+    return _bytes(figure)
 
 
 def _circle(given: Setting) -> bytes:
     """Turning circle in the middle of an incoming spiral (the turn itself is left to the solver)."""
-    figure, canvas = _canvas()
+    figure = _figure()
     turn = given.turn
     turns = 3.0
     outer = turn.radius_m + turns * turn.pitch_m
@@ -129,4 +132,4 @@ def _circle(given: Setting) -> bytes:
     label = f"D = {2.0 * turn.radius_m:.1f} m"
     axes.annotate(label, (0.0, -0.35 * turn.radius_m), fontsize=12, ha="center")
     axes.set_title(f"incoming spiral of pitch {turn.pitch_m:.2f} m, clockwise, up to the circle", fontsize=12)
-    return _bytes(canvas)
+    return _bytes(figure)

@@ -4,15 +4,18 @@ An instance is well posed when every reference exists and the trivial answers ar
 
 * the start lies outside the circle for every pitch above the board width (``start_turn * board_width >= radius``);
 * boards on neighbouring turns are apart at the start;
-* no chord is longer than ``CHORD_SHARE`` of the diameter of the smaller arc, so that the distance to a handle grows going
-  back along the turn and each follower is unique and moves continuously;
-* sampled instances further let the head reach the circle at the given pitch with room to spare (``PITCH_ROOM``), and have
-  boards overlap later, before the head board outgrows the innermost turn.
+* no chord is longer than ``CHORD_SHARE`` of the diameter of the smaller arc, so that the distance to a handle grows
+  going back along the turn and each follower is unique and moves continuously;
+* the turning radius is between ``TURNS`` pitches of the turn, so that half the circle, the trivial answer to question
+  4, is at least two per cent off;
+* sampled instances further let the head reach the circle at the given pitch with room to spare (``PITCH_ROOM``), and
+  have boards overlap later, before the head board outgrows the innermost turn.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -59,12 +62,36 @@ RANGES: Final[Mapping[str, tuple[float, float]]] = {
 }
 """Inclusive ranges an instance may have; sampling stays inside them."""
 
-INTEGERS: Final = frozenset({"boards", "start_turn"})
+DECIMALS: Final[Mapping[str, int]] = {
+    "boards": 0,
+    "head_board_m": 2,
+    "body_board_m": 2,
+    "board_width_m": 2,
+    "hole_inset_m": 3,
+    "spiral_pitch_m": 3,
+    "start_turn": 0,
+    "head_speed_mps": 2,
+    "turn_diameter_m": 1,
+    "turn_pitch_m": 2,
+    "arc_ratio": 1,
+    "speed_cap_mps": 1,
+}
+"""Decimals the statement prints; a parameter may not have more."""
+
 CHORD_SHARE: Final = 0.96
+"""Longest chord over the diameter of the smaller arc; the official instance has 0.952."""
+
 TURNS: Final = (1.5, 3.4)
+"""Turning radius over the pitch of the turn, inclusive."""
+
 PITCH_ROOM: Final = 1.08
+"""The given pitch must pass by samples even when divided by this, so that the band of question 3 is at least 8 %."""
+
 OVERLAP_ROOM: Final = 1.03
+"""The first overlap must come after this multiple of the travel to the circle, and a metre later."""
+
 MAX_DRAWS: Final = 400
+"""Draws before sampling gives up; a draw is kept about one time in three."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,10 +150,13 @@ def _numbers(parameters: Mapping[str, JsonValue]) -> dict[str, float]:
         value = parameters[name]
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise BadInstance(f"parameter {name} is {value!r}; it must be a number in [{low}, {high}]")
-        if name in INTEGERS and not isinstance(value, int):
+        decimals = DECIMALS[name]
+        if decimals == 0 and not isinstance(value, int):
             raise BadInstance(f"parameter {name} is {value!r}; it must be an integer in [{low}, {high}]")
         if not low <= value <= high:
             raise BadInstance(f"parameter {name} is {value!r}; it must lie in [{low}, {high}]")
+        if round(value, decimals) != value:
+            raise BadInstance(f"parameter {name} is {value!r}; it may have at most {decimals} decimals")
         numbers[name] = float(value)
     return numbers
 
@@ -137,7 +167,7 @@ def _relations(given: Setting) -> None:
     if given.start_turn * boards.width_m < turn.radius_m - 1e-9:
         raise BadInstance(
             f"parameter start_turn is {given.start_turn}; it must be at least "
-            f"{math.ceil(turn.radius_m / boards.width_m)}, so that start_turn * board_width_m reaches the turning circle"
+            f"{math.ceil(turn.radius_m / boards.width_m - 1e-9)}, so that start_turn * board_width_m reaches the circle"
         )
     bow = boards.body_m**2 / (4.0 * given.start_turn * given.spiral_pitch_m)
     if given.spiral_pitch_m < boards.width_m + bow:
@@ -149,8 +179,8 @@ def _relations(given: Setting) -> None:
     limit = CHORD_SHARE * 2.0 * min(turn.radii_m)
     if longest > limit:
         raise BadInstance(
-            f"the longest distance of two handles is {longest:.4f} m (head_board_m, body_board_m, hole_inset_m); it must "
-            f"not exceed {limit:.4f} m, {CHORD_SHARE} of the diameter of the smaller arc"
+            f"the longest distance of two handles is {longest:.4f} m (head_board_m, body_board_m, hole_inset_m); it "
+            f"must not exceed {limit:.4f} m, {CHORD_SHARE} of the diameter of the smaller arc"
         )
     turns = turn.radius_m / turn.pitch_m
     if not TURNS[0] <= turns <= TURNS[1]:
@@ -172,9 +202,13 @@ def sample(seed: int) -> dict[str, JsonValue]:
     Raises:
         BadInstance: when the seed is not an integer of that range.
     """
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+    try:
+        number = -1 if isinstance(seed, bool) else operator.index(seed)
+    except TypeError:
+        number = -1
+    if not 0 <= number < 2**63:
         raise BadInstance(f"seed is {seed!r}; it must be an integer with 0 <= seed < 2**63")
-    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence([2024, 1, seed])))
+    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence([2024, 1, number])))
     for _ in range(MAX_DRAWS):
         parameters = _draw(generator)
         try:
@@ -197,7 +231,7 @@ def _draw(generator: np.random.Generator) -> dict[str, JsonValue]:
     body = step(*RANGES["body_board_m"], 0.01, 2)
     radius = 0.5 * diameter
     return {
-        "boards": int(generator.integers(RANGES["boards"][0], RANGES["boards"][1] + 1)),
+        "boards": int(step(*RANGES["boards"], 1.0, 0)),
         "head_board_m": round(body + step(0.4, 1.8, 0.01, 2), 2),
         "body_board_m": body,
         "board_width_m": width,

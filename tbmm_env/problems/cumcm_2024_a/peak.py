@@ -1,10 +1,10 @@
 """Question 5: the highest speed any handle reaches while the chain passes the turn, for a head speed of 1 m/s.
 
-A board is rigid, so the speeds of its handles agree along it: ``v' (T' . u) = v (T . u)`` with the unit tangents ``T`` and
-the direction ``u`` of the board. Both the place of a follower and its share of the leader's speed depend on the place of the
-leader alone. Two tables over the path therefore give, by stepping through the chain, every handle at every moment of the whole
-passage. The highest places of that scan are then computed without tables, by nested samples, since the speed has
-kinks where a handle passes from one part of the path to the next.
+A board is rigid, so the speeds of its handles agree along it: ``v' (T' . u) = v (T . u)`` with the unit tangents ``T``
+and the direction ``u`` of the board. Both the place of a follower and its share of the leader's speed depend on the
+place of the leader alone. Two tables over the path therefore give, by stepping through the chain, every handle at every
+moment of the whole passage. The highest places of that scan are then computed without tables, by nested samples, since
+the speed has kinks where a handle passes from one part of the path to the next.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def speeds(boards: Boards, turn: Turn, q: Array, handles: int) -> Array:
 def scan(boards: Boards, turn: Turn) -> tuple[Array, Array, Array]:
     """Highest handle speed over the whole passage, from tables.
 
-    The head goes from the entry until the last handle has left the turn; before that the chain is on the incoming spiral
-    alone, where every follower is slower than its leader.
+    The head goes from the entry until the last handle has left the turn; before that the chain is on the incoming
+    spiral alone, where every follower is slower than its leader.
 
     Returns:
         Path lengths of the head (m), the highest speed at each and the last handle within ``MARGIN`` of it.
@@ -79,7 +79,7 @@ def scan(boards: Boards, turn: Turn) -> tuple[Array, Array, Array]:
     first = -1.2 * chain - 20.0
     final = turn.length_m + 1.2 * chain + 20.0
     number = int(np.ceil((final - first) / SPACING_M)) + 1
-    lengths = first + SPACING_M * np.arange(number)
+    lengths = first + SPACING_M * np.arange(number, dtype=np.float64)
     coordinates = turn.coordinate_at(lengths)
     tables = []
     for chord in (boards.head_chord_m, boards.body_chord_m):
@@ -106,7 +106,7 @@ def scan(boards: Boards, turn: Turn) -> tuple[Array, Array, Array]:
     last = np.zeros(at.size, dtype=np.float64)
     for index, row in enumerate(everything):
         last = np.where(row >= floor, index, last)
-    return at[passing], highest[passing], last[passing]
+    return np.asarray(at[passing]), np.asarray(highest[passing]), np.asarray(last[passing])
 
 
 def peak_ratio(boards: Boards, turn: Turn) -> tuple[float, float]:
