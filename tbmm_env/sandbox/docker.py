@@ -7,6 +7,7 @@ reads the end of its stdin and exits, and the daemon removes the container with 
 from __future__ import annotations
 
 import io
+import os
 import select
 import socket
 import struct
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 EXTRA = "run `pip install 'tbmm-env[docker]'`"
 LABEL = "tbmm.owner"
 PERIOD_US = 100_000
-API_WALL_S = 120.0
+API_WALL_S = 120
 """A loaded daemon may be slow to answer; that is our failure, not the agent's."""
 EVENTS_WALL_S = 3.0
 STOP_PATIENCE_S = 5.0
@@ -47,15 +48,26 @@ def connect() -> docker.DockerClient:
     try:
         import docker
         import docker.errors
+        import docker.utils
         import requests.exceptions
     except ImportError as error:
         raise SandboxUnavailable(f"the Docker SDK is not installed ({error}); {EXTRA}") from error
     try:
+        _knock(str(docker.utils.parse_host(os.environ.get("DOCKER_HOST"))))
         client = docker.from_env(timeout=API_WALL_S)
         client.ping()
     except (docker.errors.DockerException, requests.exceptions.RequestException, OSError) as error:
-        raise SandboxUnavailable(f"no Docker daemon answers ({error}); start it, or set DOCKER_HOST, or use bubblewrap") from error
+        raise SandboxUnavailable(
+            f"no Docker daemon answers ({error}); start it, or set DOCKER_HOST, or use bubblewrap"
+        ) from error
     return client
+
+
+def _knock(address: str) -> None:
+    """Try a local daemon's socket; the SDK leaves one open when nobody answers."""
+    if address.startswith("http+unix://"):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as tried:
+            tried.connect(address.removeprefix("http+unix://"))
 
 
 def _archive(files: dict[str, bytes]) -> bytes:
@@ -122,7 +134,7 @@ class _Channel:
         self._buffer = bytearray()
         self._closing = threading.Lock()
         self._removed = False
-        stream = client.api.attach_socket(container.id, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
+        stream = client.api.attach_socket(str(container.id), params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
         self._stream = stream
         self._socket: socket.socket = getattr(stream, "_sock", stream)
         self._socket.settimeout(API_WALL_S)
@@ -183,6 +195,7 @@ class _Channel:
         timer = threading.Timer(EVENTS_WALL_S, events.close)
         timer.start()
         try:
+            event: Any
             for event in events:
                 count += event.get("Action") == "oom"
                 if event.get("Action") == "destroy" or time.monotonic() > deadline:
@@ -208,6 +221,10 @@ class _Channel:
         said = self._said.decode("utf-8", "replace").strip()
         return f"container {self._container.short_id}" + (f"; it said: {said}" if said else "")
 
+    def kill(self) -> None:
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # the helper exits at the end of its stdin
+
     def close(self) -> None:
         import docker.errors
         import requests.exceptions
@@ -216,19 +233,16 @@ class _Channel:
             if self._removed:
                 return
             self._removed = True
-            self.abandon()  # the helper exits at the end of its stdin
-            for attempt in range(3):
+            self.kill()
+            self.abandon()
+            deadline = time.monotonic() + STOP_PATIENCE_S
+            while time.monotonic() < deadline:
                 try:
                     self._container.remove(force=True, v=True)
                 except docker.errors.NotFound:
                     return
-                except docker.errors.APIError as error:
-                    if error.status_code != 409:  # "removal is in progress" is what we want
-                        raise
-                except (requests.exceptions.RequestException, OSError):
-                    if attempt == 2:
-                        raise
-                time.sleep(0.05)
+                except (docker.errors.DockerException, requests.exceptions.RequestException, OSError):
+                    time.sleep(0.02)  # its removal is going on, or the daemon is busy; it removes the box in any case
 
     def abandon(self) -> None:
         with suppress(OSError):
@@ -289,11 +303,13 @@ class DockerSandbox:
 
 
 def sweep(client: docker.DockerClient) -> int:
-    """Remove containers whose owner on this host is gone; they exist only if they were never started. Returns how many."""
+    """Remove containers that were never started and whose owner on this host is gone; return how many."""
     import docker.errors
 
     count = 0
-    for container in client.containers.list(all=True, filters={"label": LABEL, "status": "created"}, ignore_removed=True):
+    for container in client.containers.list(
+        all=True, filters={"label": LABEL, "status": "created"}, ignore_removed=True
+    ):
         if container.labels.get("tbmm.host") == socket.gethostname() and owner.gone(container.labels[LABEL]):
             with suppress(docker.errors.DockerException):
                 container.remove(force=True, v=True)

@@ -128,9 +128,12 @@ def import_(file: Path, progress: Progress | None = None) -> Image:
         if work is not None:
             (progress or _silent)(1, 1, f"unpack {file}")
             try:
-                with file.open("rb") as raw, zstandard.ZstdDecompressor().stream_reader(raw) as packed:
-                    with tarfile.open(fileobj=packed, mode="r|") as archive:
-                        archive.extractall(work, filter="tar")
+                with (
+                    file.open("rb") as raw,
+                    zstandard.ZstdDecompressor().stream_reader(raw) as packed,
+                    tarfile.open(fileobj=packed, mode="r|") as archive,
+                ):
+                    archive.extractall(work, filter="tar")
                 facts = json.loads((work / MANIFEST).read_bytes())
                 (work / MANIFEST).unlink()
             except (OSError, EOFError, ValueError, tarfile.TarError, zstandard.ZstdError) as error:

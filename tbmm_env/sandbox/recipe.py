@@ -88,6 +88,12 @@ PYTHON_PACKAGES = (
     "wrapt==2.5.2",
 )
 
+IMPORTED = (
+    "highspy", "matplotlib.pyplot", "networkx", "numba", "numpy.testing", "openpyxl", "pandas", "PIL.Image",
+    "pypdfium2", "scipy.optimize", "scipy.stats", "sklearn.ensemble", "statsmodels.api", "sympy",
+)  # fmt: skip
+"""Modules that must import in a finished image."""
+
 SITE_PACKAGES = f"usr/local/lib/python{PYTHON}/dist-packages"
 
 DROPPED = (
@@ -104,7 +110,18 @@ DROPPED = (
 )
 """Folders removed after unpacking, relative to the root."""
 
-TESTS_DROPPED = ("matplotlib", "mpmath", "networkx", "numba", "numpy", "pandas", "scipy", "sklearn", "statsmodels", "sympy")
+TESTS_DROPPED = (
+    "matplotlib",
+    "mpmath",
+    "networkx",
+    "numba",
+    "numpy",
+    "pandas",
+    "scipy",
+    "sklearn",
+    "statsmodels",
+    "sympy",
+)
 """Packages whose folders named ``tests`` are removed."""
 
 MOUNT_POINTS = ("dev", "proc", "sys", "tmp", "run", "task", "workspace", "root", "home", "var/tmp")
@@ -170,8 +187,8 @@ def key() -> str:
     """Return the 16 hex digits that name the root filesystem this version of the package needs."""
     digest = hashlib.sha256()
     for part in (
-        str(RECIPE), SUITE, PYTHON, machine(), str(AGENT_UID), *DEBIAN_PACKAGES, *PYTHON_PACKAGES, *DROPPED, *TESTS_DROPPED,
-        *MOUNT_POINTS, *(f"{k}={v}" for group in (ETC_FILES, LINKS) for k, v in group.items()),
+        str(RECIPE), SUITE, PYTHON, machine(), str(AGENT_UID), *DEBIAN_PACKAGES, *PYTHON_PACKAGES, *DROPPED,
+        *TESTS_DROPPED, *MOUNT_POINTS, *(f"{k}={v}" for group in (ETC_FILES, LINKS) for k, v in group.items()),
     ):  # fmt: skip
         digest.update(part.encode() + b"\0")
     for source, targets in INBOX_FILES.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import threading
 import time
 from types import TracebackType
 from typing import Any, Protocol, Self, get_args
@@ -12,7 +13,7 @@ import numpy as np
 
 from tbmm_env.errors import BoxLost
 from tbmm_env.limits import Limits
-from tbmm_env.record import Artifact, CommandResult, Ending, FileStatus, ViewedImage
+from tbmm_env.record import Artifact, CommandResult, FileStatus, ViewedImage
 from tbmm_env.sandbox import recipe
 from tbmm_env.sandbox.base import ANSWER_PATH, OnCheck
 from tbmm_env.sandbox.guest import wire
@@ -36,11 +37,15 @@ class Channel(Protocol):
         ...
 
     def evidence(self, alive: bool) -> str:
-        """Return kernel or daemon evidence that the agent exhausted the box, or an empty string; ``alive``: it is silent."""
+        """Return kernel or daemon evidence that the agent exhausted the box, or ``""``; ``alive``: it is silent."""
         ...
 
     def diagnosis(self) -> str:
         """Return what is known about the end of the box, for our own error message."""
+        ...
+
+    def kill(self) -> None:
+        """End the box; what is waiting in ``receive`` returns. Callable from another thread."""
         ...
 
     def close(self) -> None:
@@ -71,7 +76,12 @@ class SessionBox:
         self._died = ""
         self._lost = ""
         self._closed = False
-        sizes = {k: v for k, v in dataclasses.asdict(limits).items() if k.endswith(("_bytes", "_files", "_pixels")) or k == "checks"}
+        self._busy = threading.RLock()
+        sizes = {
+            k: v
+            for k, v in dataclasses.asdict(limits).items()
+            if k.endswith(("_bytes", "_files", "_pixels")) or k == "checks"
+        }
         config = {
             "limits": sizes,
             "no_output_s": limits.no_output_s,
@@ -97,7 +107,7 @@ class SessionBox:
             return  # the reason shows when its answer is read
 
     def _next(self, deadline: float) -> wire.Frame | None:
-        """Return the next frame, or None when the box died or did not answer in time (``_died`` or ``_lost`` is set)."""
+        """Return the next frame, or None when the box died or is silent; ``_died`` or ``_lost`` says why then."""
         while not self._frames:
             wait_s = deadline - time.monotonic()
             try:
@@ -116,7 +126,9 @@ class SessionBox:
         if evidence:
             self._died = f"{evidence} ({reason})"
         else:
-            self._lost = "the box was closed meanwhile" if closed else f"the box was lost: {reason}; {self._channel.diagnosis()}"
+            self._lost = (
+                "the box was closed meanwhile" if closed else f"the box was lost: {reason}; {self._channel.diagnosis()}"
+            )
         self.close()
 
     # ---------------------------------------------------------------- Box
@@ -124,13 +136,35 @@ class SessionBox:
     def run(self, command: str, *, wall_s: float, on_check: OnCheck) -> CommandResult:
         """See ``Box.run``."""
         started = time.monotonic()
-        head, images, checks = bytearray(), [], 0
+        with self._busy:
+            self._begin()
+            try:
+                head, images = bytearray(), list[ViewedImage]()
+                ended = None if self._died else self._follow(command, wall_s, on_check, head, images)
+            except BaseException as error:  # what the helper still says would be taken for the next command's
+                self._lost = (
+                    self._lost or f"the box was given up after {type(error).__name__} in the middle of a command"
+                )
+                self.close()
+                raise
         self._begin()
+        header, tail = ended or (
+            {"ending": "box_died", "exit_status": None, "dropped_bytes": 0, "submitted": False},
+            b"",
+        )
+        return CommandResult(
+            head=bytes(head), tail=tail, dropped_bytes=header["dropped_bytes"], ending=header["ending"],
+            exit_status=header["exit_status"], evidence=self._died, submitted=header["submitted"],
+            images=tuple(images), wall_s=time.monotonic() - started,
+        )  # fmt: skip
+
+    def _follow(
+        self, command: str, wall_s: float, on_check: OnCheck, head: bytearray, images: list[ViewedImage]
+    ) -> tuple[dict[str, Any], bytes] | None:
+        """Run a command; return header and tail of its end, or None when the box died."""
+        checks, deadline = 0, time.monotonic() + wall_s + GRACE_S
         self._send(wire.pack(wire.RUN, {"wall_s": wall_s}, command.encode("utf-8", "surrogatepass")))
-        while not self._died:
-            frame = self._next(started + wall_s + GRACE_S)
-            if frame is None:
-                break
+        while (frame := self._next(deadline)) is not None:
             kind, header, body = frame
             if kind == wire.OUTPUT and len(head) + len(body) <= self._limits.step_output_bytes:
                 head += body
@@ -141,17 +175,8 @@ class SessionBox:
                 text = on_check(artifact(header, body, self._limits.artifact_bytes)).encode("utf-8", "replace")
                 self._send(wire.pack(wire.CHECKED, {"status": 0}, text[:CHECK_TEXT_BYTES]))
             elif kind == wire.ENDED:
-                ending: Ending = header["ending"]
-                return CommandResult(
-                    head=bytes(head), tail=body, dropped_bytes=header["dropped_bytes"], ending=ending,
-                    exit_status=header["exit_status"], submitted=header["submitted"], images=tuple(images),
-                    wall_s=time.monotonic() - started,
-                )  # fmt: skip
-        self._begin()
-        return CommandResult(
-            head=bytes(head), tail=b"", dropped_bytes=0, ending="box_died", exit_status=None, evidence=self._died,
-            images=tuple(images), wall_s=time.monotonic() - started,
-        )  # fmt: skip
+                return header, body
+        return None
 
     def _begin(self) -> None:
         if self._lost:
@@ -169,25 +194,30 @@ class SessionBox:
     def collect(self, path: str = ANSWER_PATH, max_bytes: int | None = None) -> Artifact:
         """See ``Box.collect``."""
         most = self._limits.artifact_bytes if max_bytes is None else max_bytes
-        self._begin()
-        if not self._died:
-            self._send(wire.pack(wire.COLLECT, {"path": path, "max_bytes": most}))
-            deadline = time.monotonic() + COLLECT_WALL_S
-            while (frame := self._next(deadline)) is not None:
-                if frame[0] == wire.ARTIFACT:
-                    return artifact(frame[1], frame[2], most)
+        with self._busy:
             self._begin()
+            if not self._died:
+                self._send(wire.pack(wire.COLLECT, {"path": path, "max_bytes": most}))
+                deadline = time.monotonic() + COLLECT_WALL_S
+                while (frame := self._next(deadline)) is not None:
+                    if frame[0] == wire.ARTIFACT:
+                        return artifact(frame[1], frame[2], most)
+                self._begin()
         return Artifact(status="missing")
 
     def close(self) -> None:
         """See ``Box.close``."""
         self._closed = True
-        self._channel.close()
+        self._channel.kill()
+        with self._busy:
+            self._channel.close()
 
     def __enter__(self) -> Self:
         """Return the box."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None:
         """Close the box."""
         self.close()

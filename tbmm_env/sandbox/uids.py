@@ -22,7 +22,7 @@ def _pool() -> range:
     best = range(0)
     for line in Path("/proc/self/uid_map").read_text(encoding="ascii").splitlines():
         inside, _, count = map(int, line.split())
-        if inside <= FIRST and FIRST + COUNT <= inside + count:
+        if inside <= FIRST and inside + count >= FIRST + COUNT:
             return range(FIRST, FIRST + COUNT)
         last = range(max(inside, 1024, inside + count - COUNT), inside + count - 1)
         best = max(best, last, key=len)
@@ -48,7 +48,8 @@ class BoxUid:
             self.number, self._claim = number, claim
             return
         raise SandboxUnavailable(
-            f"no free user id for a box: {len(_pool())} exist and all are taken; close boxes, or run as an ordinary user"
+            f"no free user id for a box: {len(_pool())} exist and all are taken;"
+            " close boxes, or run as an ordinary user"
         )
 
     def release(self) -> None:

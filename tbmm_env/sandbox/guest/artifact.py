@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import stat
 import time
+from contextlib import suppress
 
 STATUS_OF_ERRNO = {
     errno.ENOENT: "missing",
@@ -72,14 +74,10 @@ def end_everybody(wait_s: float) -> bool:
 
     Only process 1 may call this: all others are its descendants, so having no child left means being alone.
     """
-    import signal
-
     deadline = time.monotonic() + wait_s
     while time.monotonic() < deadline:
-        try:
+        with suppress(ProcessLookupError):
             os.kill(-1, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         try:
             while os.waitpid(-1, os.WNOHANG) != (0, 0):
                 pass

@@ -1,4 +1,9 @@
-"""Find out whether a program waits for terminal input: which system call it sleeps in, on which descriptor. Runs inside the box."""
+# ruff: noqa: PTH116, PTH123, PTH208
+# (pathlib would lengthen the helper's start)
+"""Find out whether a program waits for terminal input. Runs inside the box.
+
+The kernel tells which system call each thread sleeps in, and with which arguments.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,17 @@ import os
 import struct
 
 CALLS = {
-    "x86_64": {0: "read", 19: "read", 7: "poll", 271: "poll", 23: "select", 270: "select", 232: "epoll", 281: "epoll", 441: "epoll"},
+    "x86_64": {
+        0: "read",
+        19: "read",
+        7: "poll",
+        271: "poll",
+        23: "select",
+        270: "select",
+        232: "epoll",
+        281: "epoll",
+        441: "epoll",
+    },
     "aarch64": {63: "read", 65: "read", 73: "poll", 72: "select", 22: "epoll", 441: "epoll"},
 }
 CALL_OF = CALLS.get(os.uname().machine, {})
@@ -32,7 +47,7 @@ def waits_for_terminal(group: int, terminal: int) -> bool:
                 try:
                     if _thread_waits(f"/proc/{name}", thread, terminal):
                         return True
-                except (OSError, ValueError, struct.error):
+                except (OSError, ValueError, IndexError, OverflowError, struct.error):
                     continue
     return False
 
@@ -80,7 +95,9 @@ def _memory(process: str, address: int, length: int) -> bytes:
 
 def _polled(process: str, address: int, count: int) -> set[int]:
     data = _memory(process, address, 8 * min(count, MOST_DESCRIPTORS))
-    return {descriptor for descriptor, events, _ in struct.iter_unpack("=ihh", data) if events & POLLIN and descriptor >= 0}
+    return {
+        descriptor for descriptor, events, _ in struct.iter_unpack("=ihh", data) if events & POLLIN and descriptor >= 0
+    }
 
 
 def _selected(process: str, count: int, address: int) -> set[int]:

@@ -23,9 +23,10 @@ SOCKET_FAMILIES = (1, 2, 10, 16)
 DENIED = {
     "acct": (163, 89), "add_key": (248, 217), "bpf": (321, 280), "delete_module": (176, 106),
     "finit_module": (313, 273), "fsconfig": (431, 431), "fsmount": (432, 432), "fsopen": (430, 430),
-    "init_module": (175, 105), "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "io_uring_setup": (425, 425),
-    "kexec_file_load": (320, 294), "kexec_load": (246, 104), "keyctl": (250, 219), "mount": (165, 40),
-    "mount_setattr": (442, 442), "move_mount": (429, 429), "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265),
+    "init_module": (175, 105), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
+    "io_uring_setup": (425, 425), "kexec_file_load": (320, 294), "kexec_load": (246, 104), "keyctl": (250, 219),
+    "mount": (165, 40), "mount_setattr": (442, 442), "move_mount": (429, 429), "name_to_handle_at": (303, 264),
+    "open_by_handle_at": (304, 265),
     "open_tree": (428, 428), "perf_event_open": (298, 241), "pivot_root": (155, 41), "quotactl": (179, 60),
     "reboot": (169, 142), "request_key": (249, 218), "setns": (308, 268), "swapoff": (168, 225), "swapon": (167, 224),
     "umount2": (166, 39), "unshare": (272, 97), "userfaultfd": (323, 282),
@@ -51,7 +52,16 @@ def shield() -> None:
     _prctl(PR_SET_DUMPABLE, 0)
     _prctl(PR_SET_NO_NEW_PRIVS, 1)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGTTOU, signal.SIGTTIN, signal.SIGTSTP, signal.SIGPIPE):
+    for number in (
+        signal.SIGINT,
+        signal.SIGQUIT,
+        signal.SIGHUP,
+        signal.SIGTERM,
+        signal.SIGTTOU,
+        signal.SIGTTIN,
+        signal.SIGTSTP,
+        signal.SIGPIPE,
+    ):
         signal.signal(number, signal.SIG_IGN)
 
 
@@ -65,13 +75,18 @@ def _filter(machine: str) -> bytes:
     ]  # fmt: skip
     for numbers in DENIED.values():
         program += [(equal, 0, 1, numbers[column]), (give, 0, 0, ERRNO | EPERM)]
-    for name, (*numbers, argument) in NOT_ON_HELPER.items():
+    for name, (*calls, argument) in NOT_ON_HELPER.items():
         checks = [(load, 0, 0, 16 + 8 * argument), (equal, 0, 1, 1), (give, 0, 0, ERRNO | EPERM)]
         if name == "setpriority":
             checks += [(load, 0, 0, 16), (equal, 0, 1, PRIO_USER), (give, 0, 0, ERRNO | EPERM)]
-        program += [(equal, 0, len(checks) + 1, numbers[column]), *checks, (give, 0, 0, ALLOW)]
+        program += [(equal, 0, len(checks) + 1, calls[column]), *checks, (give, 0, 0, ALLOW)]
     families = [(equal, len(SOCKET_FAMILIES) - index, 0, family) for index, family in enumerate(SOCKET_FAMILIES)]
-    program += [(equal, 0, len(families) + 2, SOCKET[column]), (load, 0, 0, 16), *families, (give, 0, 0, ERRNO | EAFNOSUPPORT)]
+    program += [
+        (equal, 0, len(families) + 2, SOCKET[column]),
+        (load, 0, 0, 16),
+        *families,
+        (give, 0, 0, ERRNO | EAFNOSUPPORT),
+    ]
     program += [(give, 0, 0, ALLOW)]
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
 

@@ -26,11 +26,12 @@ STOP_AGAIN_S = 0.5
 MARK_PATIENCE_S = 1.0
 MARK_AGAIN_S = 0.02
 EVERYBODY_PATIENCE_S = 20.0
+MOST_REAPED = 256
 NOT_RUNNING = "no action is running; call it within one\n"
 
 
 class Helper:
-    """State of the box; ``phase`` is idle, running, stopping (past the wall limit) or draining (output is read to its end)."""
+    """State of the box; ``phase`` is idle, running, stopping (past the wall limit) or draining (reading to the end)."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         """Open terminal and socket."""
@@ -57,7 +58,6 @@ class Helper:
         now = time.monotonic()
         self.until = now + wall_s
         self.quiet_since = now
-        self.next_mark = 0.0
         self.next_stop = 0.0
         self.submitted = False
         self.checks = 0
@@ -129,7 +129,7 @@ class Helper:
             self._end()
 
     def _reap(self) -> None:
-        while True:
+        for _ in range(MOST_REAPED):
             try:
                 child, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
@@ -154,9 +154,8 @@ class Helper:
         elif self.phase == "draining":
             if now > self.until:
                 self._end()
-            elif now > self.next_mark:
-                self.next_mark = now + MARK_PATIENCE_S / 4
-                self.terminal.mark()
+            else:
+                self.terminal.push_mark()
         elif self.shell_ended is not None:
             self._new_shell()
             self.program_waits = False
@@ -185,7 +184,11 @@ class Helper:
             self._drain("wall_limit", None)
         elif self.shell_ended is not None:
             self._new_shell()
-            self.note = b"\n[the shell was ended with the command and started anew in " + self.environment["HOME"].encode() + b"]\n"
+            self.note = (
+                b"\n[the shell was ended with the command and started anew in "
+                + self.environment["HOME"].encode()
+                + b"]\n"
+            )
             self._drain("wall_limit", None)
         elif now >= self.until:
             self.terminal.kill_shell()
@@ -208,7 +211,7 @@ class Helper:
             self.program_waits = False
         now = time.monotonic()
         self.phase, self.ending, self.exit_status = "draining", ending, status
-        self.until, self.next_mark = now + MARK_PATIENCE_S, now + MARK_PATIENCE_S / 4
+        self.until = now + MARK_PATIENCE_S
         self.terminal.mark()
 
     def _end(self) -> None:
@@ -235,6 +238,8 @@ class Helper:
             if self.shell_ended is not None:
                 self._new_shell()
                 self.program_waits = False
+            if self.terminal.ended_with() is not None:
+                self.program_waits = False
             self._begin(header["wall_s"])
             self.phase = "running"
             if not self.program_waits:
@@ -249,7 +254,11 @@ class Helper:
             alone = end_everybody(EVERYBODY_PATIENCE_S)
             self.shell_ended = 137
             self.phase = "idle"
-            found, data = read_artifact(header["path"], header["max_bytes"]) if alone else ({"status": "unreadable", "size_bytes": 0}, b"")
+            found, data = (
+                read_artifact(header["path"], header["max_bytes"])
+                if alone
+                else ({"status": "unreadable", "size_bytes": 0}, b"")
+            )
             say(wire.pack(wire.ARTIFACT, found, data))
 
     # ---------------------------------------------------------------- requests of the agent
@@ -267,7 +276,9 @@ class Helper:
                 self.to_check.append(request)
                 self._next_check()
                 return
-            request.reply(1, f"check: used {self.checks} times in this action; the limit is {self.limits['checks']} times\n")
+            request.reply(
+                1, f"check: used {self.checks} times in this action; the limit is {self.limits['checks']} times\n"
+            )
         elif op == "view" and request.words("files") and len(request.words("files")) == len(request.words("paths")):
             self.to_view.append(request)
             self._next_view()
@@ -299,7 +310,11 @@ class Helper:
                 if room > 0:
                     self.viewing = Viewing(request, room, self.limits, self.environment, self.rlimits)
                     return
-                request.reply(1, f"view: {self.images} images were shown in this action; the limit is {self.limits['view_files']} images\n")
+                request.reply(
+                    1,
+                    f"view: {self.images} images were shown in this action;"
+                    f" the limit is {self.limits['view_files']} images\n",
+                )
             except OSError as error:
                 request.reply(1, f"view: no process could be started: {error.strerror}\n")
             self._forget(request)

@@ -1,4 +1,7 @@
-"""The socket that ``submit``, ``check`` and ``view`` talk to; bounded in connections, sizes and time. Runs inside the box."""
+"""The socket that ``submit``, ``check`` and ``view`` talk to. Runs inside the box.
+
+Bounded in connections, sizes and time: any process of the agent may say anything here.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import json
 import socket
 import struct
 import time
+from contextlib import suppress
 
 NAME = "\0tbmm"
 MOST_CONNECTIONS = 16
@@ -45,7 +49,7 @@ class Request:
             return True
         try:
             content = json.loads(self._buffer[4 : 4 + length])
-        except ValueError:
+        except (ValueError, RecursionError):
             return False
         if not isinstance(content, dict):
             return False
@@ -59,12 +63,10 @@ class Request:
 
     def reply(self, status: int, text: str) -> None:
         """Answer; a client that does not read loses what exceeds the socket's buffer."""
-        data = text.encode("utf-8", "surrogateescape")
-        try:
+        data = text.encode("utf-8", "replace")
+        with suppress(OSError):
             self.connection.setblocking(False)
             self.connection.sendall(struct.pack(">BI", status, len(data)) + data)
-        except OSError:
-            pass
 
 
 class Door:

@@ -1,3 +1,5 @@
+# ruff: noqa: PTH110
+# (pathlib would lengthen the helper's start)
 """A pseudo-terminal whose session belongs to the helper, and a persistent interactive bash on it. Runs inside the box.
 
 The helper leads the session, so the terminal outlives every bash. A command is put into a memory file that bash
@@ -16,6 +18,7 @@ import struct
 import termios
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from tbmm_env.sandbox.guest.blocked import waits_for_terminal
 from tbmm_env.sandbox.guest.capture import Capture
@@ -28,6 +31,7 @@ LINE_BYTES = 4095
 """Longest line a terminal hands to a program."""
 
 BASH = "echo 1000 >/proc/self/oom_score_adj; PS1= PS2= exec /bin/bash --noprofile --norc --noediting +H -i"
+MOST_CHUNKS = 16
 FORK_PATIENCE_S = 2.0
 
 
@@ -37,10 +41,8 @@ class Terminal:
     def __init__(self, environment: dict[str, str], rlimits: dict[str, int], most_bytes: int) -> None:
         """Open the terminal and start bash; the calling process becomes the session leader."""
         self._environment, self._rlimits, self._most_bytes = environment, rlimits, most_bytes
-        try:
+        with suppress(PermissionError):  # it may lead its session already
             os.setsid()
-        except PermissionError:
-            pass  # leads its session already
         self.master, self._slave = os.openpty()
         self.device = os.fstat(self._slave).st_rdev
         os.set_blocking(self.master, False)
@@ -53,7 +55,9 @@ class Terminal:
         self._status_text = b""
         self._word = b""
         self._mark = b""
+        self._mark_left = b""
         self._carry = b""
+        self._later = b""
         self._typing = b""
         self.capture = Capture(most_bytes)
         self.shell = 0
@@ -72,10 +76,10 @@ class Terminal:
             OSError: if no process can be made.
         """
         deadline = time.monotonic() + FORK_PATIENCE_S
-        while True:
+        child = -1
+        while child < 0:
             try:
                 child = os.fork()
-                break
             except OSError:
                 if time.monotonic() > deadline:
                     raise
@@ -103,10 +107,9 @@ class Terminal:
         os.ftruncate(self._command, 0)
         os.pwrite(self._command, command, 0)
         self._reset_modes()
-        self._typing = (
-            b"{ PROMPT_COMMAND='{ printf \"%s %s\\n\" " + self._word + b' "$?" >&%d; } 2>/dev/null\'; PS1=; } 2>/dev/null;' % STATUS_FD
-            + b' eval "$(</dev/fd/%d)"\n' % COMMAND_FD
-        )  # fmt: skip
+        report = b'{ printf "%%s %%s\\n" %s "$?" >&%d; } 2>/dev/null' % (self._word, STATUS_FD)
+        quiet = b"{ PROMPT_COMMAND='%s'; PS1=; } 2>/dev/null;" % report  # hides it from `set -x`
+        self._typing = quiet + b' eval "$(</dev/fd/%d)"\n' % COMMAND_FD
         self.push()
 
     def type(self, text: bytes) -> bool:
@@ -134,7 +137,7 @@ class Terminal:
     def ended_with(self) -> int | None:
         """Read the status pipe; return the exit status of the present command if it has come."""
         found = None
-        while True:
+        for _ in range(MOST_CHUNKS):
             try:
                 chunk = os.read(self.status, CHUNK_BYTES)
             except BlockingIOError:
@@ -145,6 +148,7 @@ class Terminal:
                 word, _, number = line.partition(b" ")
                 if word == self._word and number.isdigit() and len(number) <= 3:
                     found = int(number)
+        return found
 
     def forget_command(self) -> None:
         """Take no end of the present command any more."""
@@ -154,11 +158,15 @@ class Terminal:
 
     def mark(self) -> None:
         """Write a mark behind all output so far."""
-        self._mark = secrets.token_hex(16).encode()
-        try:
-            os.write(self._slave, self._mark)
-        except BlockingIOError:
-            pass  # full: the caller marks again after reading
+        self._mark = self._mark_left = secrets.token_hex(16).encode()
+        self._typing = b""
+        self.push_mark()
+
+    def push_mark(self) -> None:
+        """Write what the full terminal did not take of the mark."""
+        with suppress(BlockingIOError):
+            while self._mark_left:
+                self._mark_left = self._mark_left[os.write(self._slave, self._mark_left) :]
 
     def read(self) -> tuple[bool, bool]:
         """Read a chunk of output into the capture; return whether there was one, and whether the mark was in it."""
@@ -184,8 +192,6 @@ class Terminal:
         self.capture.add(chunk[:-keep])
         self._carry = chunk[-keep:]
         return True, False
-
-    _later = b""
 
     def finish(self) -> Capture:
         """Return the capture of the action that ends and begin the next one."""
@@ -231,10 +237,8 @@ class Terminal:
 
 def send(how: Callable[[int, int], None], target: int, number: int) -> None:
     """Send a signal to a process or group that may be gone."""
-    try:
+    with suppress(ProcessLookupError):
         how(target, number)
-    except ProcessLookupError:
-        pass
 
 
 def become(program: str, words: list[str], environment: dict[str, str], rlimits: dict[str, int]) -> None:

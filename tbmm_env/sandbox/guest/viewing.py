@@ -19,7 +19,14 @@ MOST_TEXT_BYTES = 1 << 16
 class Viewing:
     """One decoding child and what it has said so far."""
 
-    def __init__(self, request: Request, images: int, limits: dict[str, int], environment: dict[str, str], rlimits: dict[str, int]) -> None:
+    def __init__(
+        self,
+        request: Request,
+        images: int,
+        limits: dict[str, int],
+        environment: dict[str, str],
+        rlimits: dict[str, int],
+    ) -> None:
         """Start the child.
 
         Raises:

@@ -1,6 +1,6 @@
 """Frames between owner and helper, on the helper's stdin and stdout; the same code at both ends.
 
-A frame is: kind (1 byte), length of the header (4), length of the body (4), header (JSON object, ASCII), body (raw bytes).
+A frame is: kind (1 byte), lengths of header and body (4 bytes each), header (JSON object, ASCII), body (raw bytes).
 Standard library only: this file also runs inside the box.
 """
 
