@@ -31,8 +31,8 @@ def terminal_bytes(limits: Limits) -> int:
     return _REPLACEMENT_GROWTH * limits.step_output_bytes + NOTICE_BYTES
 
 
-def refusal(action: str, limits: Limits) -> Observation | None:
-    """Return the notice that an action is not run, or None when it may be.
+def refuse(action: str, limits: Limits) -> str | None:
+    """Return the notice an agent sees instead of a result, or None when the action may be run.
 
     Args:
         action: any text.
@@ -50,7 +50,7 @@ def refusal(action: str, limits: Limits) -> Observation | None:
         why = "the action has a lone surrogate, which is not text"
     else:
         return None
-    return Observation(terminal=f"[not run: {why}]\n", figures=())
+    return f"[not run: {why}]\n"
 
 
 def observe(result: CommandResult, limits: Limits, wall_s: float | None = None) -> Observation:

@@ -66,6 +66,11 @@ def _image(folder: Path, key: str) -> Image:
     return Image(path=folder / key / "root", key=key, docker_tag=f"tbmm-box:{key}")
 
 
+def expected() -> Image:
+    """Return the image that this version of the package needs, whether it is on this machine or not."""
+    return _image(folders()[-1], recipe.key())
+
+
 def find() -> Image:
     """Return the image that this version of the package needs.
 
@@ -81,7 +86,7 @@ def find() -> Image:
 
 
 def build(progress: Progress | None = None) -> Image:
-    """Build the image unless it is there; safe when several processes build at once.
+    """Build the image unless it is there, and give it to Docker if a daemon answers; safe when several build at once.
 
     Args:
         progress: told of every step that begins.
@@ -97,7 +102,9 @@ def build(progress: Progress | None = None) -> Image:
             facts = build_root.build_root(work / "root", work / "scratch", progress or _silent)
             shutil.rmtree(work / "scratch")
             _place(folder, work, facts)
-    return find()
+    image = find()
+    _offer_to_docker(image, progress)
+    return image
 
 
 def export(file: Path, progress: Progress | None = None) -> None:
@@ -144,7 +151,23 @@ def import_(file: Path, progress: Progress | None = None) -> Image:
                     " export it with the same version, or run `tbmm image build`"
                 )
             _place(folder, work, facts)
-    return find()
+    image = find()
+    _offer_to_docker(image, progress)
+    return image
+
+
+def _offer_to_docker(image: Image, progress: Progress | None) -> None:
+    """Give the image to Docker if a daemon answers."""
+    from tbmm_env.sandbox.docker import connect
+
+    try:
+        client = connect()
+    except SandboxUnavailable:
+        return
+    try:
+        ensure_docker(image, client, progress)
+    finally:
+        client.close()
 
 
 def _silent(step: int, steps: int, text: str) -> None:
