@@ -47,14 +47,14 @@ class Dragon:
     def load(cls, parameters):
         """Read the instance's parameters."""
         names = {
-            "pitch": "pitch_m",
+            "pitch": "spiral_pitch_m",
             "turn_pitch": "turn_pitch_m",
-            "head_board": "head_board_length_m",
-            "body_board": "body_board_length_m",
+            "head_board": "head_board_m",
+            "body_board": "body_board_m",
             "width": "board_width_m",
             "inset": "hole_inset_m",
             "boards": "boards",
-            "diameter": "turning_diameter_m",
+            "diameter": "turn_diameter_m",
             "ratio": "arc_ratio",
             "cap": "speed_cap_mps",
             "start_turn": "start_turn",
@@ -320,28 +320,36 @@ def question2(dragon):
     return travel / dragon.speed
 
 
-def approach_gap(dragon, pitch):
-    """Smallest gap while the head comes in from the start turn to the turning circle."""
+def approach_gap(dragon, pitch, stretch=math.inf):
+    """Smallest gap while the head comes in from the start turn to the turning circle, or on the last stretch of it."""
     run = SpiralRun(dragon, pitch)
-    return smallest_gap(run, 0.0, run.travel_to(dragon.radius / run.spiral.b))
+    end = run.travel_to(dragon.radius / run.spiral.b)
+    return smallest_gap(run, max(0.0, end - stretch), end)
 
 
 def question3(dragon):
     """Smallest pitch with which the head reaches the turning circle without an overlap.
 
-    The gap grows with the pitch, nearly one to one. The search climbs from the pitches that cannot do, and each step
-    is a part of the missing gap.
+    A pitch that cannot do for the last stretch cannot do for the whole approach, so the search climbs from the hopeless
+    pitches with a short stretch first and then goes on, if need be, with all of it.
     """
-    low = max(dragon.width, dragon.radius / dragon.start_turn) * (1 + 1e-9)
-    gap = approach_gap(dragon, low)
-    if gap > 0:
-        return low
-    high, high_gap = low, gap
-    while high_gap <= 0:
-        low, gap = high, high_gap
-        high = low + max(-0.7 * gap, 1e-3)
-        high_gap = approach_gap(dragon, high)
-    return brentq(lambda pitch: approach_gap(dragon, pitch), low, high, xtol=1e-12)
+    pitch = max(dragon.width, dragon.radius / dragon.start_turn) * (1 + 1e-9)
+    for stretch in (8 * dragon.radius, math.inf):
+        pitch = climb(lambda p, stretch=stretch: approach_gap(dragon, p, stretch), pitch)
+    return pitch
+
+
+def climb(gap_at, pitch):
+    """First pitch from `pitch` upwards with no overlap; the gap grows nearly as much as the pitch, or less."""
+    gap = gap_at(pitch)
+    if gap > -1e-12:
+        return pitch
+    while gap <= 0:
+        low, low_gap = pitch, gap
+        pitch = low + max(-0.7 * low_gap, 1e-3)
+        gap = gap_at(pitch)
+    known = {low: low_gap, pitch: gap}
+    return brentq(lambda p: known[p] if p in known else gap_at(p), low, pitch, xtol=1e-12)
 
 
 # -------------------------------------------------------------------------------------------------- questions 4 and 5
@@ -430,10 +438,15 @@ class TurnPath:
         return behind, ahead / growth
 
     def fastest(self, length):
-        """Speed of the fastest handle relative to the head's, with the head at each distance past the entry."""
+        """Speed of the fastest handle relative to the head's, with the head at each distance past the entry.
+
+        From a handle on the incoming spiral outwards the handles get slower, so the chain is followed that far only.
+        """
         q = self.coordinate(length)
         speed = fastest = np.ones(q.shape)
         for board in range(self.dragon.boards):
+            if np.all(q <= 0):
+                break
             q, ratio = self.behind(q, self.dragon.body_span if board else self.dragon.head_span)
             speed = speed * ratio
             fastest = np.maximum(fastest, speed)
