@@ -99,7 +99,7 @@ namespace Obligation
 
 /-- `yes` or `no` decided under a positive scale. -/
 def decided (scale : Nat) (c : Bool) : State :=
-  Bool.pick (Bool.and (Nat.ble (Nat.succ Nat.zero) scale) c) State.holds State.violated
+  Bool.pick (Bool.and (Nat.ble 1 scale) c) State.holds State.violated
 
 /-- What the obligation is known to be. -/
 def state (o : Obligation) : State :=

@@ -104,7 +104,12 @@ theorem Nat.beq_succ_succ (m n : Nat) : Eq (Nat.beq (Nat.succ m) (Nat.succ n)) (
 
 namespace TBMM
 
-/-! ## Signed numbers -/
+/-!
+## Signed numbers
+
+Functions of a structure take it apart with its recursor, not with projections: the elaborator, which checks a proof
+before the kernel does, would not unfold definitions under a projection and count down from large literals instead.
+-/
 
 /-- The signed number `pos - neg`. Within one obligation or metric all numbers count the same unit, 1 / `scale`. -/
 structure Signed : Type where
@@ -113,23 +118,26 @@ structure Signed : Type where
 
 namespace Signed
 
-/-- `a <= b`. -/
-def le (a b : Signed) : Bool := Nat.ble (Nat.add a.pos b.neg) (Nat.add b.pos a.neg)
+/-- `f` of the parts of two signed numbers. -/
+def both {α : Type u} (a b : Signed) (f : Nat → Nat → Nat → Nat → α) : α :=
+  Signed.rec (motive := fun _ => α) (fun p n => Signed.rec (motive := fun _ => α) (fun p' n' => f p n p' n') b) a
 
-/-- `a + b`. -/
-def add (a b : Signed) : Signed := Signed.mk (Nat.add a.pos b.pos) (Nat.add a.neg b.neg)
+/-- `a <= b`. -/
+def le (a b : Signed) : Bool := both a b (fun p n p' n' => Nat.ble (Nat.add p n') (Nat.add p' n))
 
 /-- `a + t` for a natural number `t`. -/
-def raise (a : Signed) (t : Nat) : Signed := Signed.mk (Nat.add a.pos t) a.neg
+def raise (a : Signed) (t : Nat) : Signed :=
+  Signed.rec (motive := fun _ => Signed) (fun p n => Signed.mk (Nat.add p t) n) a
 
 /-- `max 0 (a - b)`. -/
-def excess (a b : Signed) : Nat := Nat.sub (Nat.add a.pos b.neg) (Nat.add b.pos a.neg)
+def excess (a b : Signed) : Nat := both a b (fun p n p' n' => Nat.sub (Nat.add p n') (Nat.add p' n))
 
 /-- `|a - b|`. -/
 def gap (a b : Signed) : Nat := Nat.add (excess a b) (excess b a)
 
 /-- `|a|`. -/
-def size (a : Signed) : Nat := Nat.add (Nat.sub a.pos a.neg) (Nat.sub a.neg a.pos)
+def size (a : Signed) : Nat :=
+  Signed.rec (motive := fun _ => Nat) (fun p n => Nat.add (Nat.sub p n) (Nat.sub n p)) a
 
 end Signed
 
@@ -142,7 +150,7 @@ structure Frac : Type where
 
 /-- Is `f` the fraction `p / q`? Both denominators must be positive. -/
 def Frac.is (f : Frac) (p q : Nat) : Bool :=
-  Bool.and (Nat.ble (Nat.succ Nat.zero) f.den)
-    (Bool.and (Nat.ble (Nat.succ Nat.zero) q) (Nat.beq (Nat.mul p f.den) (Nat.mul q f.num)))
+  Frac.rec (motive := fun _ => Bool)
+    (fun num den => Bool.and (Nat.ble 1 den) (Bool.and (Nat.ble 1 q) (Nat.beq (Nat.mul p den) (Nat.mul q num)))) f
 
 end TBMM

@@ -78,6 +78,18 @@ def Shape.den (shape : Shape) (b : Nat) : Nat :=
 
 /-! ## One metric -/
 
+/-- Does a value count: is it present and in its domain, and do all required obligations hold? -/
+def counted (value : Maybe) (low high : Signed) (needs : Obligations) : Bool :=
+  Maybe.rec (motive := fun _ => Bool) Bool.false
+    (fun x => Bool.and (Bool.and (Signed.le low x) (Signed.le x high)) (Obligations.hold needs)) value
+
+/-- Shortfall beyond what is forgiven; an absent value has none, and does not count either. -/
+def miss (forgiven : Nat) (d : Direction) (value : Maybe) (reference : Signed) : Nat :=
+  Maybe.rec (motive := fun _ => Nat) 0 (fun x => Nat.sub (Direction.shortfall d reference x) forgiven) value
+
+/-- Numerator of a score: 0 unless the value counts. -/
+def points (c : Bool) (shape : Shape) (e b : Nat) : Nat := Bool.pick c (Shape.num shape (Nat.mul 20 e) b) 0
+
 /-- A metric of one answer. `value`, `low`, `high` and `baseline` count 1 / `scale`, as does `tolerance`. -/
 structure Metric : Type where
   weight : Nat
@@ -89,34 +101,28 @@ structure Metric : Type where
   low : Signed
   high : Signed
   baseline : Signed
-  requires : Obligations
+  needs : Obligations
 
 namespace Metric
 
-/-- Does the value count: is it present and in its domain, and do all required obligations hold? -/
-def counted (m : Metric) : Bool :=
-  Maybe.rec (motive := fun _ => Bool) Bool.false
-    (fun x => Bool.and (Bool.and (Signed.le m.low x) (Signed.le x m.high)) (Obligations.hold m.requires)) m.value
-
-/-- Shortfall against `reference`, which is not looked at when the value is absent. -/
-def shortfall (m : Metric) (reference : Signed) : Nat :=
-  Maybe.rec (motive := fun _ => Nat) 0 (fun x => Direction.shortfall m.direction reference x) m.value
-
-/-- Shortfall beyond what tolerance and the reference's resolution forgive. -/
-def miss (m : Metric) (reference : Signed) (resolution : Nat) : Nat :=
-  Nat.sub (shortfall m reference) (larger m.tolerance resolution)
-
-/-- Twenty times the band against `reference`. -/
-def band (m : Metric) (reference : Signed) (resolution : Nat) : Nat :=
-  TBMM.band m.scale (larger m.tolerance resolution) reference m.baseline
+/-- Weight in the mean. -/
+def heft (m : Metric) : Nat := Metric.rec (motive := fun _ => Nat) (fun weight _ _ _ _ _ _ _ _ _ => weight) m
 
 /-- Numerator of the score against `reference`: 0 unless the value counts. -/
 def num (m : Metric) (reference : Signed) (resolution : Nat) : Nat :=
-  Bool.pick (counted m) (Shape.num m.shape (Nat.mul 20 (miss m reference resolution)) (band m reference resolution)) 0
+  Metric.rec (motive := fun _ => Nat)
+    (fun _ scale tolerance direction shape value low high baseline needs =>
+      points (counted value low high needs) shape
+        (miss (larger tolerance resolution) direction value reference)
+        (band scale (larger tolerance resolution) reference baseline))
+    m
 
 /-- Denominator of the score against `reference`. -/
 def den (m : Metric) (reference : Signed) (resolution : Nat) : Nat :=
-  Shape.den m.shape (band m reference resolution)
+  Metric.rec (motive := fun _ => Nat)
+    (fun _ scale tolerance _ shape _ _ _ baseline _ =>
+      Shape.den shape (band scale (larger tolerance resolution) reference baseline))
+    m
 
 end Metric
 
@@ -154,7 +160,7 @@ inductive Paper : Type where
 def Paper.parts (paper : Paper) : Parts :=
   Paper.rec (motive := fun _ => Parts) Parts.nil
     (fun m reference resolution _ r =>
-      Parts.cons m.weight (Metric.num m reference resolution) (Metric.den m reference resolution) r)
+      Parts.cons (Metric.heft m) (Metric.num m reference resolution) (Metric.den m reference resolution) r)
     paper
 
 /-- R of a paper: the weighted mean over the metrics it reports. -/
@@ -168,14 +174,19 @@ inductive Papers : Type where
 /-- R of every paper, one vote each. -/
 def Papers.parts (papers : Papers) : Parts :=
   Papers.rec (motive := fun _ => Parts) Parts.nil
-    (fun paper _ r => Parts.cons 1 (Paper.mean paper).num (Paper.mean paper).den r) papers
+    (fun paper _ r => Frac.rec (motive := fun _ => Parts) (fun num den => Parts.cons 1 num den r) (Paper.mean paper))
+    papers
 
 /-- O-Eval: the mean of R over papers; against the anchor when there is no paper. -/
 def oEval (anchor : Paper) (papers : Papers) : Frac :=
   Papers.rec (motive := fun _ => Frac) (Paper.mean anchor) (fun _ _ _ => Parts.mean (Papers.parts papers)) papers
 
+/-- `f` when `c`, else 0. -/
+def behind (c : Bool) (f : Frac) : Frac :=
+  Frac.rec (motive := fun _ => Frac) (fun num den => Frac.mk (Bool.pick c num 0) den) f
+
 /-- The reward: O-Eval behind the gate. -/
 def reward (obligations : Obligations) (anchor : Paper) (papers : Papers) : Frac :=
-  Frac.mk (Bool.pick (Obligations.feasible obligations) (oEval anchor papers).num 0) (oEval anchor papers).den
+  behind (Obligations.feasible obligations) (oEval anchor papers)
 
 end TBMM

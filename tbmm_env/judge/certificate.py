@@ -282,7 +282,7 @@ def _write_metric(
         "low": low,
         "high": high,
         "baseline": _signed(baseline, unit),
-        "requires": _chain([obligations[required] for required in spec.requires]),
+        "needs": _chain([obligations[required] for required in spec.requires]),
     }
     body = ", ".join(f"{field} := {written}" for field, written in fields.items())
     text.define(name, "Metric", f"{{ {body} }}")

@@ -54,7 +54,7 @@ _LINE = re.compile(
 _WORD = re.compile(r"[⟨⟩(){},]|:=|[A-Za-z0-9_.]+|\S")
 _ALLOWED = re.compile(
     rf"[⟨⟩(){{}},]|:=|[0-9]+|0x[0-9a-f]+|{_DEFINED}|\.[a-z]+|oEval|TBMM\.reward"
-    r"|weight|scale|tolerance|direction|shape|value|low|high|baseline|requires"
+    r"|weight|scale|tolerance|direction|shape|value|low|high|baseline|needs"
     r"|Terms\.ten|Signed\.le|Obligations\.hold|Obligation\.allowed|Frac\.is|Paper\.mean"
 )
 _NO_AXIOMS = re.compile(r"'(?P<name>[^']+)' does not depend on any axioms")
