@@ -22,7 +22,7 @@ import tbmm_env
 from tbmm_env import instances, shell, tasks
 from tbmm_env.errors import BadInstance, UsageError
 from tbmm_env.judge.judge import JUDGE_VERSION, Judge, check_report
-from tbmm_env.limits import KIB, MIB, PRESETS, BudgetName, Limits
+from tbmm_env.limits import MIB, PRESETS, BudgetName, Limits
 from tbmm_env.record import (
     Artifact,
     CommandResult,
@@ -66,7 +66,7 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
         UsageError: a keyword is none of its values.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"]}  # type: ignore[misc]
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 1}  # type: ignore[misc]
 
     def __init__(
         self,
@@ -99,8 +99,7 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
         self._box: Box | None = None
         self._running = False
         self._terminal = ""
-        # invalid bytes become three-byte replacement characters; notices and the statement come on top
-        text = Utf8Text(max(1 * MIB, 4 * self.limits.step_output_bytes + 256 * KIB))
+        text = Utf8Text(max(1 * MIB, shell.terminal_bytes(self.limits)))  # the statement has up to 1 MiB
         self.observation_space = spaces.Dict(
             {"terminal": text, "figures": spaces.Sequence(Image(self.limits.view_pixels))}
         )
@@ -212,8 +211,9 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
         if refusal is not None:
             return None, Observation(terminal=refusal, figures=())
         remaining_s = max(0.1, self.limits.episode_wall_s - started_s)
-        result = self._box.run(action, wall_s=min(self.limits.step_wall_s, remaining_s), on_check=self._check)
-        return result, shell.observe(result, self.limits)
+        wall_s = min(self.limits.step_wall_s, remaining_s)
+        result = self._box.run(action, wall_s=wall_s, on_check=self._check)
+        return result, shell.observe(result, self.limits, wall_s)
 
     def _check(self, artifact: Artifact) -> str:
         return check_report(self._answer_judge.read(artifact))

@@ -1,0 +1,129 @@
+"""The pipeline as a whole: every labelled submission gets its outcome, for its reason, with its certificate."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tbmm_env import instances, tasks
+from tbmm_env.errors import ReplayFailed
+from tbmm_env.judge import judge as pipeline
+from tbmm_env.judge.artifact import read_artifact, regular
+from tbmm_env.judge.judge import Judge, check_report
+from tbmm_env.record import Artifact, Judgement
+from tbmm_env.report import judgement_json
+
+TASK = tasks.load("cumcm-2024-a")
+BYTES = 1 << 20
+SUBMISSIONS = sorted((TASK.folder / "submissions").glob("*/*.json"))
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    with Judge(TASK, artifact_bytes=BYTES) as made:
+        yield made
+
+
+def judged(judge: Judge, artifact: Artifact) -> Judgement:
+    return judge.judge(instances.official(TASK), artifact)
+
+
+@pytest.mark.parametrize("path", SUBMISSIONS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_labelled_submissions(judge: Judge, path: Path) -> None:
+    expected: dict[str, Any] = tomllib.loads(path.with_suffix(".toml").read_text(encoding="utf-8"))
+    judgement = judged(judge, read_artifact(path, BYTES))
+    assert judgement.outcome == path.parent.name == expected["outcome"]
+    violated = [entry.spec.id for entry in judgement.obligations if entry.state == "violated"]
+    assert violated == expected.get("violated", [])
+    assert expected.get("reason", "") in judgement.reason
+    for name in ("o_eval", "verified"):
+        if name in expected:
+            assert judgement.score is not None
+            low, high = (Fraction(bound) for bound in expected[name])
+            assert low <= getattr(judgement.score, name) <= high
+    if judgement.outcome != "scored":
+        assert judgement.reward == 0
+    if judgement.outcome in ("scored", "infeasible"):
+        assert judgement.certificate is not None
+        assert judgement.certificate.accepted
+        assert judgement.certificate.axioms == ()
+        for obligation in violated:  # Lean proves the negation of each by name
+            assert any(name.endswith(obligation) for name in judgement.certificate.theorems)
+    else:
+        assert judgement.certificate is None
+
+
+def test_there_is_a_submission_for_every_outcome() -> None:
+    assert {path.parent.name for path in SUBMISSIONS} == {"scored", "infeasible", "malformed"}
+    assert (TASK.folder / "submissions" / "missing").is_dir()
+
+
+def test_missing_answer(judge: Judge) -> None:
+    judgement = judged(judge, Artifact(status="missing"))
+    assert (judgement.outcome, judgement.reward, judgement.certificate) == ("missing", 0, None)
+    assert judgement.reason == "answer.json: there is no answer file"
+
+
+def test_empty_answer_warns_and_is_scored_zero(judge: Judge) -> None:
+    judgement = judged(judge, regular(b"{}"))
+    assert (judgement.outcome, judgement.reward) == ("scored", 0)
+    assert {entry.state for entry in judgement.obligations} == {"unwitnessed"}
+    assert {problem.path for problem in judgement.problems} == {"q2", "q3", "q4", "q5"}
+    assert judgement.certificate is not None
+    assert judgement.certificate.accepted
+
+
+def test_claims_are_kept_and_never_scored(judge: Judge) -> None:
+    optimum = json.loads((TASK.folder / "submissions" / "scored" / "optimum.json").read_text(encoding="utf-8"))
+    plain = judged(judge, regular(json.dumps(optimum | {"claims": {}}).encode()))
+    boasting = judged(judge, regular(json.dumps(optimum | {"claims": {"q5_head_speed_mps": 99}}).encode()))
+    assert plain.reward == boasting.reward
+    assert plain.score is not None
+    assert boasting.score is not None
+    entry = next(entry for entry in boasting.score.metrics if entry.spec.key == "q5_head_speed_mps")
+    assert entry.claimed == 99
+    assert boasting.outcome == "scored"
+
+
+def test_too_large_an_artifact_is_refused_even_when_it_was_read(judge: Judge) -> None:
+    under = judged(judge, regular(b"{}" + b" " * (BYTES - 2)))
+    over = judged(judge, regular(b"{}" + b" " * (BYTES - 1)))
+    assert under.outcome == "scored"
+    assert over.outcome == "malformed"
+    assert f"the limit is {BYTES} bytes" in over.reason
+
+
+def test_the_same_answer_gives_the_same_bytes(judge: Judge) -> None:
+    data = (TASK.folder / "submissions" / "scored" / "five_percent_worse.json").read_bytes()
+    first = judged(judge, regular(data))
+    with Judge(TASK, artifact_bytes=BYTES) as other:
+        second = other.judge(instances.official(TASK), regular(data))
+    assert json.dumps(judgement_json(first)) == json.dumps(judgement_json(second))
+    assert first.certificate == second.certificate
+
+
+def test_a_replay_that_names_what_it_may_not_is_our_failure(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge._replayer, "_call", lambda *_: {"reward": 1.0})
+    with pytest.raises(ReplayFailed, match="does not declare"):
+        judged(judge, regular(b"{}"))
+
+
+def test_check_report_says_nothing_of_worth(judge: Judge) -> None:
+    optimum = (TASK.folder / "submissions" / "scored" / "optimum.json").read_bytes()
+    bad = (TASK.folder / "submissions" / "infeasible" / "q5_plus_1pct.json").read_bytes()
+    assert check_report(judge.read(regular(optimum))) == check_report(judge.read(regular(bad)))
+    assert "q2 is missing" in check_report(judge.read(regular(b"{}")))
+    assert "would be refused" in check_report(judge.read(regular(b"[]")))
+    assert "there is no answer file" in check_report(judge.read(Artifact(status="missing")))
+
+
+def test_judge_version_is_in_the_judgement(judge: Judge) -> None:
+    judgement = judged(judge, Artifact(status="missing"))
+    assert judgement.judge_version == pipeline.JUDGE_VERSION
+    assert judgement.panel_version == TASK.panel_version
