@@ -50,8 +50,13 @@ def _double_arrow(axes: Axes, start: tuple[float, float], end: tuple[float, floa
     middle = (0.5 * (start[0] + end[0]), 0.5 * (start[1] + end[1]))
     upright = start[0] == end[0]
     axes.annotate(
-        label, middle, (6, 0) if upright else (0, 4), textcoords="offset points", fontsize=10,
-        ha="left" if upright else "center", va="center" if upright else "bottom",
+        label,
+        middle,
+        (6, 0) if upright else (0, 4),
+        textcoords="offset points",
+        fontsize=10,
+        ha="left" if upright else "center",
+        va="center" if upright else "bottom",
     )
 
 
@@ -74,8 +79,12 @@ def _boards(given: Setting) -> bytes:
         _double_arrow(axes, (0.0, 1.6 * above), (length, 1.6 * above), f"{length:.2f} m")
         _double_arrow(axes, (0.0, below), (boards.inset_m, below), f"{boards.inset_m:.3f} m")
         _double_arrow(axes, (length - boards.inset_m, below), (length, below), f"{boards.inset_m:.3f} m")
-        _double_arrow(axes, (boards.inset_m, 1.65 * below), (length - boards.inset_m, 1.65 * below),
-                      f"{length - 2.0 * boards.inset_m:.3f} m")
+        _double_arrow(
+            axes,
+            (boards.inset_m, 1.65 * below),
+            (length - boards.inset_m, 1.65 * below),
+            f"{length - 2.0 * boards.inset_m:.3f} m",
+        )
         right = length + 0.03 * longest
         _double_arrow(axes, (right, -half), (right, half), f"{boards.width_m:.2f} m")
         axes.set_title(f"{name} (plan)", fontsize=12)

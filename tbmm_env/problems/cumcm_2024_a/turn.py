@@ -167,9 +167,7 @@ class Turn:
                 result[on] = self._on_arc(number, q[on], x[on], y[on], part[on] == number, chord_m)
         return result
 
-    def _on_arc(
-        self, number: int, q: Array, x: Array, y: Array, same: NDArray[np.bool_], chord_m: float
-    ) -> Array:
+    def _on_arc(self, number: int, q: Array, x: Array, y: Array, same: NDArray[np.bool_], chord_m: float) -> Array:
         """Follower on an arc: closed form, on the same arc or by the law of cosines at its centre."""
         (cx, cy), radius = self.centres_m[number - 1], self.radii_m[number - 1]
         nx, ny = self.normal
