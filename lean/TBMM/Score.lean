@@ -108,6 +108,15 @@ namespace Metric
 /-- Weight in the mean. -/
 def heft (m : Metric) : Nat := Metric.rec (motive := fun _ => Nat) (fun weight _ _ _ _ _ _ _ _ _ => weight) m
 
+/-- Does the value count? -/
+def counts (m : Metric) : Bool :=
+  Metric.rec (motive := fun _ => Bool) (fun _ _ _ _ _ value low high _ needs => counted value low high needs) m
+
+/-- Shortfall beyond what is forgiven. -/
+def missed (m : Metric) (reference : Signed) (resolution : Nat) : Nat :=
+  Metric.rec (motive := fun _ => Nat)
+    (fun _ _ tolerance direction _ value _ _ _ _ => miss (larger tolerance resolution) direction value reference) m
+
 /-- Numerator of the score against `reference`: 0 unless the value counts. -/
 def num (m : Metric) (reference : Signed) (resolution : Nat) : Nat :=
   Metric.rec (motive := fun _ => Nat)
