@@ -173,7 +173,7 @@ class Helper:
             self.phase, self.until, self.next_stop = "stopping", now + STOP_PATIENCE_S, now + STOP_AGAIN_S
             self.terminal.interrupt()
         elif now - self.quiet_since >= self.no_output_s and self.terminal.waits_for_input():
-            if self.terminal.is_mute():
+            if self.terminal.is_cut_off():
                 self.terminal.kill_shell()
                 return
             self.program_waits = True
@@ -243,6 +243,7 @@ class Helper:
             self._begin(header["wall_s"])
             self.phase = "running"
             if not self.program_waits:
+                self._mend_shell()
                 self.terminal.run(body)
             elif not self.terminal.type(body):
                 self.note = b"\n[a line typed to the program was longer than 4095 bytes; a terminal cuts it there]\n"
@@ -260,6 +261,18 @@ class Helper:
                 else ({"status": "unreadable", "size_bytes": 0}, b"")
             )
             say(wire.pack(wire.ARTIFACT, found, data))
+
+    def _mend_shell(self) -> None:
+        """Replace a shell whose descriptors to us the agent has closed."""
+        if not self.terminal.shell_has_spoken or not self.terminal.is_cut_off():
+            return
+        self.terminal.kill_shell()
+        deadline = time.monotonic() + STOP_PATIENCE_S
+        while self.shell_ended is None and time.monotonic() < deadline:
+            self._reap()
+            time.sleep(0.001)
+        self._new_shell()
+        self.note = b"[the shell had closed its descriptors and was started anew in /workspace]\n"
 
     # ---------------------------------------------------------------- requests of the agent
 

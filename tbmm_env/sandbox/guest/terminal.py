@@ -61,6 +61,7 @@ class Terminal:
         self._typing = b""
         self.capture = Capture(most_bytes)
         self.shell = 0
+        self.shell_has_spoken = False
         self.start_shell()
 
     def _sane_modes(self) -> list[object]:
@@ -85,7 +86,7 @@ class Terminal:
                     raise
                 time.sleep(0.05)
         if child:
-            self.shell = child
+            self.shell, self.shell_has_spoken = child, False
             return
         try:
             os.setpgid(0, 0)
@@ -148,6 +149,7 @@ class Terminal:
                 word, _, number = line.partition(b" ")
                 if word == self._word and number.isdigit() and len(number) <= 3:
                     found = int(number)
+                    self.shell_has_spoken = True
         return found
 
     def forget_command(self) -> None:
@@ -215,9 +217,12 @@ class Terminal:
         """Return whether the foreground sleeps until something is typed."""
         return waits_for_terminal(self.foreground(), self.device)
 
-    def is_mute(self) -> bool:
-        """Return whether bash itself waits, and can no longer tell that a command has ended."""
-        return self.foreground() == self.shell and not os.path.exists(f"/proc/{self.shell}/fd/{STATUS_FD}")
+    def is_cut_off(self) -> bool:
+        """Return whether bash itself waits, and can no longer be told a command or tell that one has ended."""
+        folder = f"/proc/{self.shell}/fd"
+        return self.foreground() == self.shell and not (
+            os.path.exists(f"{folder}/{STATUS_FD}") and os.path.exists(f"{folder}/{COMMAND_FD}")
+        )
 
     def interrupt(self) -> None:
         """End the foreground: its process group is killed; bash itself is told to drop what it evaluates."""
