@@ -154,12 +154,15 @@ def reference(parameters: Mapping[str, JsonValue]) -> dict[str, dict[str, float]
     pitch = least_pitch_m(given.boards, given.start_turn, radius, given.spiral_pitch_m)
     if pitch is None:
         raise BadInstance(f"no pitch up to {given.spiral_pitch_m} m lets the head reach the turning circle")
+    ratio = _peak_ratio(given.boards, given.turn)
+    if ratio >= 2.0:
+        raise BadInstance(f"a handle is {ratio} times as fast as the head; it must be less than 2 times")
     return {
         "anchor": {
             "q2_termination_time_s": overlap,
             "q3_pitch_m": pitch,
             "q4_turn_length_m": given.turn.length_m,
-            "q5_head_speed_mps": given.speed_cap_mps / _peak_ratio(given.boards, given.turn),
+            "q5_head_speed_mps": given.speed_cap_mps / ratio,
         },
         "baseline": {
             "q2_termination_time_s": reached,
