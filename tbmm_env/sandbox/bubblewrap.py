@@ -67,7 +67,7 @@ class _Channel:
         box_stdin, self._to_box = os.pipe()
         self._from_box, box_stdout = os.pipe()
         info, info_end = os.pipe()
-        passed = {box_stdin, box_stdout, info_end}
+        passed = {info_end}
         closed_after = [box_stdin, box_stdout, info_end]
         try:
             binary = os.open(program, os.O_PATH)
