@@ -108,14 +108,14 @@ def _show(args: argparse.Namespace) -> int:
         )
         return 0
     _out.print(statement, markup=False, highlight=False)
-    table = Table("metric", "unit", "direction", "shape", "weight", "tolerance", "requires", title="Metrics")
+    table = Table(title="Metrics", title_justify="left")
+    for column in ("metric", "unit", "direction", "shape", "weight", "tolerance"):
+        table.add_column(column, no_wrap=column == "metric")
     for metric in task.metrics:
-        table.add_row(
-            metric.key, metric.unit, metric.direction, metric.shape, str(metric.weight), short(metric.tolerance),
-            "\n".join(metric.requires),
-        )  # fmt: skip
+        tolerance = short(metric.tolerance)
+        table.add_row(metric.key, metric.unit, metric.direction, metric.shape, str(metric.weight), tolerance)
     _out.print(table)
-    gate = Table("obligation", "form", "what must hold", title="Gate")
+    gate = Table("obligation", "form", "what must hold", title="Gate", title_justify="left")
     for entry in task.obligations:
         gate.add_row(entry.id, entry.form, escape(entry.text))
     _out.print(gate)

@@ -150,38 +150,38 @@ def print_judgement(console: Console, judgement: Mapping[str, Any]) -> None:
         console.print(f"  [yellow]{escape(problem['message'])}[/]")
     if judgement["metrics"]:
         console.print(_metric_table(judgement))
+        for entry in judgement["metrics"]:
+            if not entry["counted"]:
+                console.print(f"  [yellow]{escape(entry['reason'])}[/]", highlight=False)
     if judgement["obligations"]:
         console.print(_gate_table(judgement))
     certificate = judgement["certificate"]
     if certificate is not None:
         word = "[bold green]accepted[/]" if certificate["accepted"] else "[bold red]refused[/]"
-        console.print(
-            f"Lean {certificate['lean_version']}: certificate {word}, {len(certificate['theorems'])} theorems, "
-            f"axioms: {', '.join(certificate['axioms']) or 'none'}, sha256 {certificate['sha256'][:16]}"
-        )
+        axioms = ", ".join(certificate["axioms"]) or "none"
+        proved = f"{len(certificate['theorems'])} theorems, axioms: {axioms}, sha256 {certificate['sha256'][:16]}"
+        console.print(f"certificate {word}: {proved}; {certificate['lean_version']}", highlight=False)
 
 
 def _metric_table(judgement: Mapping[str, Any]) -> Table:
     table = Table(title="Metrics", title_justify="left")
-    for column in ("metric", "value", "unit", "our anchor", "band", "verified", "panel", "note"):
-        table.add_column(column, justify="right" if column in ("value", "our anchor", "band", "verified") else "left")
+    for column in ("metric", "value", "anchor", "unit", "verified", "panel"):
+        words = column in ("metric", "unit")
+        table.add_column(column, justify="left" if words else "right", no_wrap=column != "panel", overflow="fold")
     for entry in judgement["metrics"]:
         ours = entry["verified"]
         votes = ", ".join(reference["score_exact"] for reference in entry["references"])
-        note = "" if entry["counted"] else escape(entry["reason"])
-        table.add_row(
-            entry["key"], short(entry["value"]), entry["unit"], short(ours["reference"]), short(ours["band"]),
-            ours["score_exact"], votes or "-", note,
-        )  # fmt: skip
+        value, anchor = short(entry["value"]), short(ours["reference"])
+        table.add_row(entry["key"], value, anchor, entry["unit"], ours["score_exact"], votes or "-")
     table.add_section()
-    table.add_row("all", "", "", "", "", f"{judgement['verified']:.6f}", f"{judgement['o_eval']:.6f}", "")
+    table.add_row("all", "", "", "", f"{judgement['verified']:.6f}", f"{judgement['o_eval']:.6f}")
     return table
 
 
 def _gate_table(judgement: Mapping[str, Any]) -> Table:
     table = Table(title="Gate", title_justify="left")
     for column in ("obligation", "form", "state", "reason"):
-        table.add_column(column)
+        table.add_column(column, overflow="fold")
     for entry in judgement["obligations"]:
         state = f"[{_STATE_STYLE[entry['status']]}]{entry['status']}[/]"
         table.add_row(entry["id"], entry["form"], state, escape(entry["reason"]))

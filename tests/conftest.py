@@ -58,6 +58,20 @@ print(files, read, sorted(set(hits)))
 """
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--full``."""
+    parser.addoption("--full", action="store_true", help="run the slow tests too")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the slow tests unless they are asked for, and say so in the summary."""
+    if not config.getoption("--full"):
+        slow = [item for item in items if item.get_closest_marker("full")]
+        if slow:
+            config.hook.pytest_deselected(items=slow)
+            items[:] = [item for item in items if item not in slow]
+
+
 def missing(why: object) -> NoReturn:
     """Skip the test, or fail it where everything must be there."""
     if os.environ.get("TBMM_REQUIRE_ALL") == "1":
