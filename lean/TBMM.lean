@@ -2,3 +2,6 @@ prelude
 import TBMM.Number
 import TBMM.Gate
 import TBMM.Score
+import TBMM.Order
+import TBMM.Laws
+import TBMM.Means

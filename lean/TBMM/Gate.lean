@@ -23,6 +23,12 @@ inductive Terms : Type where
 
 namespace Terms
 
+/-- `n`, then `rest`. -/
+def up (n : Nat) (rest : Terms) : Terms := cons n Nat.zero rest
+
+/-- `-n`, then `rest`. -/
+def down (n : Nat) (rest : Terms) : Terms := cons Nat.zero n rest
+
 /-- Ten numbers that are not negative, then `rest`. -/
 def ten (a b c d e f g h i j : Nat) (rest : Terms) : Terms :=
   cons a Nat.zero (cons b Nat.zero (cons c Nat.zero (cons d Nat.zero (cons e Nat.zero
@@ -131,6 +137,10 @@ inductive Obligations : Type where
   | cons (o : Obligation) (rest : Obligations) : Obligations
 
 namespace Obligations
+
+/-- The obligations of `os`, then those of `rest`. -/
+def join (os rest : Obligations) : Obligations :=
+  Obligations.rec (motive := fun _ => Obligations) rest (fun o _ r => cons o r) os
 
 /-- Does every obligation hold? -/
 def hold (os : Obligations) : Bool :=

@@ -118,6 +118,12 @@ structure Signed : Type where
 
 namespace Signed
 
+/-- `n`. -/
+def up (n : Nat) : Signed := Signed.mk n Nat.zero
+
+/-- `-n`. -/
+def down (n : Nat) : Signed := Signed.mk Nat.zero n
+
 /-- `f` of the parts of two signed numbers. -/
 def both {α : Type u} (a b : Signed) (f : Nat → Nat → Nat → Nat → α) : α :=
   Signed.rec (motive := fun _ => α) (fun p n => Signed.rec (motive := fun _ => α) (fun p' n' => f p n p' n') b) a

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -123,7 +123,8 @@ def draft(
         BadTask: an id does not match ``[a-z0-9_]+`` or has more than 80 characters.
     """
     text = _Text()
-    names = _write_obligations(text, obligations)
+    required = {name for spec in metrics if spec.kind != "reported" for name in spec.requires}
+    names = _write_obligations(text, obligations, required)
     references: dict[str, list[ReferenceValue]] = {}
     for entry in panel.references:
         references.setdefault(entry.metric, []).append(entry)
@@ -163,6 +164,9 @@ class _Text:
     def define(self, name: str, type_name: str, body: str) -> None:
         self._lines.append(f"noncomputable def {name} : {type_name} := {body}")
 
+    def remark(self, words: str) -> None:
+        self._lines.append(f"-- {words}".rstrip())
+
     def prove(self, name: str, claim: str, verdict: str) -> None:
         self._lines.append(f"theorem {name} : Eq ({claim}) Bool.{verdict} := Eq.refl Bool.{verdict}")
         self.theorems.append(name)
@@ -174,32 +178,59 @@ class _Text:
 # ---------------------------------------------------------------- obligations
 
 
-def _write_obligations(text: _Text, obligations: Sequence[Obligation]) -> dict[str, str]:
-    """Define every obligation and prove its state; return the Lean name of each id."""
+def _write_obligations(text: _Text, obligations: Sequence[Obligation], required: Set[str]) -> dict[str, str]:
+    """State every obligation, prove its state and define the gate.
+
+    An obligation that is violated or required by a metric has a definition of its own; the rest are stated where they
+    are listed, as every definition costs Lean a millisecond.
+
+    Args:
+        text: where to write.
+        obligations: resolved and decided.
+        required: ids that metrics require.
+
+    Returns:
+        The Lean name of each obligation that has one, by id.
+    """
     terms = sum(len(entry.terms) for entry in obligations)
     if terms > TERMS:
         raise JudgeError(f"the obligations have {terms} operands; a certificate takes {TERMS}")
-    names = {}
+    names: dict[str, str] = {}
+    stated = []
     for index, entry in enumerate(obligations):
-        name = names[entry.spec.id] = _name("o", index, entry.spec.id)
-        text.define(name, "Obligation", _obligation(text, name, entry))
-    held = [names[entry.spec.id] for entry in obligations if entry.state == "holds"]
+        name = _name("o", index, entry.spec.id)
+        body = _obligation(text, name, entry)
+        if entry.state == "violated" or entry.spec.id in required:
+            names[entry.spec.id] = name
+            text.define(name, "Obligation", body)
+            stated.append(name)
+        else:
+            stated.append(body if body == ".unwitnessed" else f"({body})")
+    groups: list[str] = []
+    held = [index for index, entry in enumerate(obligations) if entry.state == "holds"]
     for start in range(0, len(held), CONJUNCTION):
-        group = _chain(held[start : start + CONJUNCTION])
-        text.prove(f"holds_{start // CONJUNCTION}", f"Obligations.hold ({group})", "true")
-    for index, entry in enumerate(obligations):
+        part = held[start : start + CONJUNCTION]
+        group = f"held_{len(groups)}"
+        text.remark(f"{group} states " + " ".join(obligations[index].spec.id for index in part))
+        text.define(group, "Obligations", _chain([stated[index] for index in part]))
+        text.prove(f"holds_{len(groups)}", f"Obligations.hold {group}", "true")
+        groups.append(group)
+    others = [index for index, entry in enumerate(obligations) if entry.state != "holds"]
+    for index in others:
+        entry = obligations[index]
         if entry.state == "violated":
             name = names[entry.spec.id]
             text.prove(_name("violated", index, entry.spec.id), f"Obligation.allowed {name}", "false")
-    everyone = [names[entry.spec.id] for entry in obligations]
-    rest = ".nil"
-    for start in reversed(range(0, len(everyone), CONJUNCTION)):
-        part = "gate" if start == 0 else f"gate_{start // CONJUNCTION}"
-        text.define(part, "Obligations", _chain(everyone[start : start + CONJUNCTION], rest))
-        rest = part
-    if not everyone:
-        text.define("gate", "Obligations", ".nil")
+    text.remark("gate states besides " + " ".join(obligations[index].spec.id for index in others))
+    text.define("gate", "Obligations", _gate([stated[index] for index in others], groups))
     return names
+
+
+def _gate(others: Sequence[str], groups: Sequence[str]) -> str:
+    rest = ".nil"
+    for group in reversed(groups):
+        rest = f".join {group} {rest if rest == '.nil' else f'({rest})'}"
+    return _chain(others, rest)
 
 
 def _obligation(text: _Text, name: str, entry: Obligation) -> str:
@@ -249,7 +280,7 @@ def _ten(values: Sequence[Fraction], unit: int, rest: str) -> str:
         return f"Terms.ten {' '.join(_count(value, unit) for value in values)} {tail}"
     body = tail
     for value in reversed(values):
-        body = f"(.cons {_count(max(value, Fraction(0)), unit)} {_count(max(-value, Fraction(0)), unit)} {body})"
+        body = f"(.{'up' if value >= 0 else 'down'} {_count(abs(value), unit)} {body})"
     return body[1:-1]
 
 
@@ -337,8 +368,7 @@ def _literal(number: int, limit_bits: int, what: str) -> str:
 
 
 def _signed(number: Fraction, unit: int) -> str:
-    zero = Fraction(0)
-    return f"⟨{_count(max(number, zero), unit)}, {_count(max(-number, zero), unit)}⟩"
+    return f"(.{'up' if number >= 0 else 'down'} {_count(abs(number), unit)})"
 
 
 def _maybe(number: Fraction | None, unit: int) -> str:

@@ -44,10 +44,10 @@ NAMESPACE = "TBMM.Certificate"
 """The namespace every certificate's text lives in."""
 
 # What a certificate has use for; a text with any other line or word is refused before Lean sees it.
-_DEFINED = r"(?:[om]_[0-9]+_[a-z0-9_]+|gate|gate_[0-9]+|anchor|paper_[0-9]+|papers)"
+_DEFINED = r"(?:[om]_[0-9]+_[a-z0-9_]+|held_[0-9]+|gate|anchor|paper_[0-9]+|papers)"
 _PROVED = r"(?:holds_[0-9]+|violated_[0-9]+_[a-z0-9_]+|verified|o_eval|reward|probe)"
 _LINE = re.compile(
-    rf"prelude|import TBMM|namespace TBMM\.Certificate|#print axioms {_PROVED}"
+    rf"prelude|import TBMM|-- [a-z0-9_ ]+|namespace TBMM\.Certificate|#print axioms {_PROVED}"
     rf"|noncomputable def {_DEFINED} : (?:Terms|Obligation|Obligations|Metric|Paper|Papers) := (?P<body>.*)"
     rf"|theorem {_PROVED} : Eq \((?P<claim>.*)\) Bool\.(?:true|false) := Eq\.refl Bool\.(?:true|false)"
 )

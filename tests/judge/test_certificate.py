@@ -251,10 +251,9 @@ class TestText:
         lines = draft(METRICS, PANEL, VALUES, obligations, *rest).text.splitlines()
         written = next(line for line in lines if " o_1_all_within " in line)
         scale, tolerance = map(int, re.findall(r"\.bound (\d+) (\d+)", written)[0])
-        terms = [Fraction(int(p) - int(n), scale) for p, n in re.findall(r"cons (\d+) (\d+)", written)]
-        ends = [Fraction(int(p) - int(n), scale) for p, n in re.findall(r"⟨(\d+), (\d+)⟩", written)]
-        assert terms == list(obligations[1].terms)
-        assert ends == [obligations[1].lower, obligations[1].upper]
+        signed = {"up": 1, "down": -1}
+        numbers = [Fraction(signed[way] * int(n), scale) for way, n in re.findall(r"\.(up|down) (\d+)", written)]
+        assert numbers == [obligations[1].lower, obligations[1].upper, *obligations[1].terms]
         assert tolerance == 0
 
     @pytest.mark.parametrize("name", ["", "A", "a-b", "a b", "é", "x" * 81, "a.b", "a\n#eval"])
