@@ -14,9 +14,10 @@ import struct
 import tarfile
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tbmm_env.errors import SandboxUnavailable
 from tbmm_env.limits import Limits
@@ -195,8 +196,7 @@ class _Channel:
         timer = threading.Timer(EVENTS_WALL_S, events.close)
         timer.start()
         try:
-            event: Any
-            for event in events:
+            for event in cast(Iterator[dict[str, Any]], events):
                 count += event.get("Action") == "oom"
                 if event.get("Action") == "destroy" or time.monotonic() > deadline:
                     break

@@ -32,6 +32,7 @@ DEBIAN_PACKAGES = (
     "diffutils",
     "file",
     "findutils",
+    "fonts-wqy-microhei",
     "grep",
     "gzip",
     "hostname",

@@ -92,7 +92,7 @@ def test_every_way_of_waiting_for_the_terminal_is_seen(tried: Any) -> None:
         "python3 -c \"import select,sys; select.select([0],[],[]); print('s', input())\"": "s word",
         "python3 -c \"import select; p=select.poll(); p.register(0,1); p.poll(); print('p', input())\"": "p word",
         "python3 -c \"import select; p=select.epoll(); p.register(0,1); p.poll(); print('e', input())\"": "e word",
-        "python3 -c \"import threading as t; a=t.Thread(target=lambda: print('t', input())); a.start(); a.join()\"": "t word",
+        "python3 -c \"import threading as t; t.Thread(target=lambda: print('t', input())).start()\"": "t word",
         "bash -c 'read x < /dev/tty; echo tty $x'": "tty word",
     }  # fmt: skip
     for command, said in waits.items():
@@ -104,8 +104,8 @@ def test_silence_without_reading_is_not_waiting_for_input(tried: Any) -> None:
     for command in (
         "sleep 1",
         "python3 -c 'import time; time.sleep(1)'",
-        "python3 -c 'import subprocess; subprocess.run([\"sleep\", \"1\"], capture_output=True)'",
-        "python3 -c 'import os; r, w = os.pipe(); os.fork() or (__import__(\"time\").sleep(1), os._exit(0)); os.close(w); os.read(r, 1)'",
+        'python3 -c \'import subprocess; subprocess.run(["sleep", "1"], capture_output=True)\'',
+        "sleep 1 | python3 -c 'import os; os.read(0, 1)'",
         "sleep 1 | cat",
     ):
         result = tried.run(command)
@@ -180,7 +180,8 @@ def test_a_shell_that_can_no_longer_report_waits_and_is_left_by_exit(tried: Any)
 
 
 def test_a_forged_end_does_not_shift_later_answers(tried: Any) -> None:
-    forge = 'word=$(echo "$PROMPT_COMMAND" | sed -n \'s/.*n" \\([0-9a-f]*\\) .*/\\1/p\'); echo "$word 5" >&251; sleep 0.5; echo late'
+    read_word = 'word=$(echo "$PROMPT_COMMAND" | sed -n \'s/.*n" \\([0-9a-f]*\\) .*/\\1/p\')'
+    forge = f'{read_word}; echo "$word 5" >&251; sleep 0.5; echo late'
     result = tried.run(forge)
     assert result.exit_status == 5  # it told itself so
     assert tried.run("sleep 1").ending == "exited"

@@ -21,7 +21,8 @@ print("keyctl", call(250, 0, -3, 0), "add_key", call(248, 0, 0, 0, 0, 0), "io_ur
 print("bpf", call(321, 0, 0, 0), "perf", call(298, 0, 0, -1, -1, 0), "userfaultfd", call(323, 0))
 print("mount", call(165, 0, 0, 0, 0, 0), "unshare", call(272, 0x10000000), "setns", call(308, 0, 0))
 print("umount", call(166, b"/task", 0), "pivot", call(155, b".", b"."), "x32", call(0x40000000 + 39))
-print("prlimit", call(302, 1, 0, 0, 0), "nice", call(141, 0, 1, 19), "nice all", call(141, 2, 0, 19), "affinity", call(203, 1, 8, 0))
+print("prlimit", call(302, 1, 0, 0, 0), "nice", call(141, 0, 1, 19), "nice all", call(141, 2, 0, 19))
+print("affinity", call(203, 1, 8, 0), "scheduler", call(144, 1, 0, 0))
 print("own prlimit", call(302, 0, 7, 0, 0), "own affinity", len(os.sched_getaffinity(0)) > 0, "own nice", os.nice(1))
 for family in (40, 38, 17, 15):
     try: socket.socket(family, socket.SOCK_RAW if family == 17 else socket.SOCK_STREAM); print(family, "opened")
@@ -72,14 +73,18 @@ def test_no_open_file_of_the_owner_arrives(tried: Any) -> None:
     assert set(listed.split()) <= {"0", "1", "2", "3", "250", "251"}
     targets = tried.text("for p in /proc/[0-9]*; do ls -l $p/fd 2>/dev/null | sed -n 's/.*-> //p'; done")
     assert "docker" not in targets
-    assert not [line for line in targets.splitlines() if line.startswith("/") and not line.startswith(("/dev/", "/proc/", "/memfd:command"))]
+    assert not [
+        line
+        for line in targets.splitlines()
+        if line.startswith("/") and not line.startswith(("/dev/", "/proc/", "/memfd:command"))
+    ]
 
 
 def test_environment_and_secrets_of_the_owner_are_absent(
     start: Start, monkeypatch: pytest.MonkeyPatch, search_box: Callable[..., list[str]]
 ) -> None:
     monkeypatch.setenv("SECRET_TOKEN", "tbmm-secret-5f1c9d03")
-    with open(os.memfd_create("secret"), "wb", buffering=0) as secret:
+    with os.fdopen(os.memfd_create("secret"), "wb", buffering=0) as secret:
         secret.write(b"tbmm-secret-5f1c9d03")
         tried = start({"public": b"tbmm-public-77aa"})
         tried.text("echo tbmm-own-1234 > mine; sleep 300 &")
@@ -107,12 +112,15 @@ def test_no_network(tried: Any) -> None:
             "print([name for _, name in socket.if_nameindex()])\n"
         )
         assert tried.text(f"python3 - <<'E'\n{program}\nE").splitlines() == [
-            "Connection refused", "Network is unreachable", "Network is unreachable", "no name", "Connection refused", "['lo']",
+            "Connection refused", "Network is unreachable", "Network is unreachable", "no name", "Connection refused",
+            "['lo']",
         ]  # fmt: skip
 
 
 def test_host_things_are_absent(tried: Any) -> None:
-    assert tried.text("ls -d /var/run/docker.sock /run/* /home/* /root/* /etc/shadow /lib/modules 2>/dev/null; true") == ""
+    assert (
+        tried.text("ls -d /var/run/docker.sock /run/* /home/* /root/* /etc/shadow /lib/modules 2>/dev/null; true") == ""
+    )
     assert tried.run("head -c 1 /dev/kmsg").exit_status != 0
     assert tried.text("find /dev -type b") == ""
     assert os.uname().nodename not in tried.text("hostname; cat /etc/hostname; uname -n")
@@ -127,7 +135,9 @@ def test_two_boxes_do_not_see_each_other(start: Start) -> None:
     assert two.run("cat /dev/shm/x /tmp/x x").head.count(b"No such file") == 3
     assert two.run("pgrep -f 1234").exit_status == 1
     assert two.text("ipcs -m | grep -c 0x; true") == "0\n"
-    listen = "import socket, time; s = socket.socket(socket.AF_UNIX); s.bind(chr(0) + 'meet'); s.listen(); time.sleep(60)"
+    listen = (
+        "import socket, time; s = socket.socket(socket.AF_UNIX); s.bind(chr(0) + 'meet'); s.listen(); time.sleep(60)"
+    )
     one.text(f'python3 -c "{listen}" & sleep 0.5')
     reach = "import socket; socket.socket(socket.AF_UNIX).connect(chr(0) + 'meet')"
     assert one.run(f'python3 -c "{reach}"').exit_status == 0
@@ -135,7 +145,10 @@ def test_two_boxes_do_not_see_each_other(start: Start) -> None:
 
 
 def test_a_freshly_written_program_runs(tried: Any) -> None:
-    assert tried.text("printf '#!/bin/sh\\necho run\\n' > p; chmod +x p; ./p; cp /usr/bin/echo /tmp/e; /tmp/e e") == "run\ne\n"
+    assert (
+        tried.text("printf '#!/bin/sh\\necho run\\n' > p; chmod +x p; ./p; cp /usr/bin/echo /tmp/e; /tmp/e e")
+        == "run\ne\n"
+    )
     numba = "import numba\n@numba.njit\ndef f(n):\n  s = 0\n  for i in range(n): s += i\n  return s\nprint(f(10))"
     assert tried.text(f"python3 - <<'E'\n{numba}\nE", 60.0) == "45\n"
 

