@@ -10,12 +10,12 @@ from decimal import Decimal
 from fractions import Fraction
 
 from tbmm_env.errors import BadTask
+from tbmm_env.judge.numeral import decimal_text
 from tbmm_env.record import AnswerValue, JsonValue, Obligation, ObligationSpec, State
 
 _PATH = re.compile(r"[A-Za-z0-9_-]+(?:\[(?:\d{1,9}|\*)\])*(?:\.[A-Za-z0-9_-]+(?:\[(?:\d{1,9}|\*)\])*)*")
 _STEP = re.compile(r"\.?([A-Za-z0-9_-]+)|\[(\d+|\*)\]")
 _DECIMAL = re.compile(r"[+-]?\d{1,400}(?:\.\d{1,400})?(?:[eE][+-]?\d{1,3})?")
-_DISPLAY_DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,12 @@ def resolve(
         parameters: the instance's parameters.
 
     Raises:
-        BadTask: an operand is written wrongly, names an absent parameter, or does not fit its form.
+        BadTask: an operand is written wrongly, names an absent parameter or does not fit its form; two obligations have
+            one id.
     """
+    ids = [spec.id for spec in specs]
+    if len(set(ids)) != len(ids):
+        raise BadTask(f"obligations have one id: {sorted(name for name in set(ids) if ids.count(name) > 1)}")
     sources = _Sources(answer, replay, parameters)
     return tuple(_decide(spec, sources) for spec in specs)
 
@@ -76,35 +80,6 @@ def operand(
         return tuple(value.number for value in _Sources(answer, replay, parameters).numbers(text))
     except _AbsentError:
         return None
-
-
-def decimal_text(value: Fraction) -> str:
-    """Return a decimal for people: exact up to 12 significant digits, else rounded half-even to 12."""
-    if value == 0:
-        return "0"
-    sign, value = ("-", -value) if value < 0 else ("", value)
-    exponent = _exponent(value)
-    digits = round(value / Fraction(10) ** (exponent - _DISPLAY_DIGITS + 1))
-    if digits == 10**_DISPLAY_DIGITS:
-        digits, exponent = digits // 10, exponent + 1
-    text = str(digits).rstrip("0")
-    if -5 < exponent < 0:
-        return f"{sign}0.{'0' * (-exponent - 1)}{text}"
-    if 0 <= exponent < 15:
-        whole, rest = text[: exponent + 1].ljust(exponent + 1, "0"), text[exponent + 1 :]
-        return f"{sign}{whole}.{rest}" if rest else f"{sign}{whole}"
-    return f"{sign}{text[0]}{'.' if text[1:] else ''}{text[1:]}e{exponent:+03d}"
-
-
-def _exponent(value: Fraction) -> int:
-    """Return the greatest e with 10**e <= value, for a positive value."""
-    bits = value.numerator.bit_length() - value.denominator.bit_length()
-    exponent = bits * 30103 // 100000  # log10(2), a first guess
-    while Fraction(10) ** exponent > value:
-        exponent -= 1
-    while Fraction(10) ** (exponent + 1) <= value:
-        exponent += 1
-    return exponent
 
 
 # ---------------------------------------------------------------- operands

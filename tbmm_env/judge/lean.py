@@ -23,7 +23,7 @@ from tbmm_env.limits import JUDGE, JudgeLimits
 WAY_OUT = "install Lean with `pip install 'tbmm-env[lean]'`, or set TBMM_LEAN to a `lean` executable (4.35.0)"
 
 # One thread with a 64 MiB stack: few arenas and stacks count against the address space, long lists still fit.
-_OPTIONS = ("-j1", "-s", "65536", "-t0", "-DmaxRecDepth=10000")
+_OPTIONS = ("-j1", "-s", "65536", "-t0", "-DmaxRecDepth=100000")
 
 # sys.argv is -c, limits, library, arguments of lean.
 _CALL_LEAN_MAIN = """\

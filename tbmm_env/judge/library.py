@@ -75,8 +75,8 @@ def cache_folder() -> Path:
     named = os.environ.get("TBMM_CACHE", "")
     base = os.environ.get("XDG_CACHE_HOME", "")
     folder = Path(named) if named else (Path(base) if base else Path.home() / ".cache") / "tbmm"
-    if not folder.is_absolute():
-        raise LeanUnavailable(f"the cache folder {folder} is not an absolute path; set TBMM_CACHE to one")
+    if not folder.is_absolute() or os.pathsep in str(folder):
+        raise LeanUnavailable(f"the cache folder {folder} is not an absolute path without ':'; set TBMM_CACHE to one")
     _make_private(folder)
     return folder
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from tbmm_env.errors import BadTask
-from tbmm_env.judge.gate import decimal_text
+from tbmm_env.judge.numeral import decimal_text
 from tbmm_env.record import (
     Direction,
     MetricScore,

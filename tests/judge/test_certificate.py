@@ -14,9 +14,13 @@ import pytest
 from tbmm_env.errors import BadTask, CertificateRejected, JudgeError
 from tbmm_env.judge import certificate as module
 from tbmm_env.judge import lean
+from tbmm_env.judge import score as score_module
 from tbmm_env.judge.certificate import certify, draft
 from tbmm_env.judge.gate import resolve
+from tbmm_env.judge.score import band as real_band
 from tbmm_env.judge.score import reward, score
+from tbmm_env.judge.score import shape_score as real_shape_score
+from tbmm_env.judge.score import shortfall as real_shortfall
 from tbmm_env.record import Form, MetricSpec, Obligation, ObligationSpec, Panel, ReferenceValue, Score
 
 pytestmark = pytest.mark.lean
@@ -231,6 +235,71 @@ class TestRejected:
         other = dataclasses.replace(PANEL, **{part: getattr(PANEL, part) | {"a_m": Fraction(60)}})
         with pytest.raises(CertificateRejected, match="Type mismatch"):
             certify(METRICS, other, VALUES, obligations, result, final)
+
+
+EDGES: dict[str, tuple[dict[str, Any], str, str, str]] = {
+    # what is at its limit: declaration, value, reference, baseline
+    "band_of_2_percent": ({}, "99", "100", "98"),
+    "band_under_2_percent": ({}, "99", "100", "98.000001"),
+    "band_of_a_negative_reference": ({}, "-101", "-100", "-100"),
+    "band_at_zero_is_the_tolerance": ({"tolerance": Fraction(1, 2)}, "-0.75", "0", "0"),
+    "band_at_zero_is_one": ({"tolerance": Fraction(0)}, "-0.25", "0", "0"),
+    "shortfall_of_the_tolerance": ({"shape": "exact"}, "99.99", "100", "50"),
+    "shortfall_over_the_tolerance": ({"shape": "exact"}, "99.9899999", "100", "50"),
+    "excess_of_the_band": ({}, "49.99", "100", "50"),
+    "excess_over_the_band": ({}, "40", "100", "50"),
+    "excess_of_a_rung": ({"shape": "ladder", "ladder": (Fraction("0.1"), Fraction("0.02"))}, "98.99", "100", "50"),
+    "low_end": ({"domain": (Fraction(75), Fraction(100))}, "75", "100", "50"),
+    "below_low_end": ({"domain": (Fraction(75), Fraction(100))}, "74.999", "100", "50"),
+    "high_end": ({"domain": (Fraction(0), Fraction(75)), "direction": "lower_is_better"}, "75", "50", "100"),
+    "beyond": ({}, "101", "100", "50"),
+    "target_beyond": ({"direction": "target_value"}, "101", "100", "50"),
+}
+
+
+def edges() -> tuple[list[MetricSpec], Panel, dict[str, Fraction]]:
+    metrics = [
+        metric(key, weight=Fraction(2**index), **fields) for index, (key, (fields, *_)) in enumerate(EDGES.items())
+    ]
+    panel = Panel(
+        version="1",
+        references=(),
+        anchor={key: Fraction(reference) for key, (_, _, reference, _) in EDGES.items()},
+        baseline={key: Fraction(baseline) for key, (_, _, _, baseline) in EDGES.items()},
+    )
+    return metrics, panel, {key: Fraction(value) for key, (_, value, _, _) in EDGES.items()}
+
+
+class TestEdges:
+    def test_both_implementations_agree(self) -> None:
+        metrics, panel, values = edges()
+        result = score(metrics, panel, values, {}, {})
+        assert certify(metrics, panel, values, [], result, result.o_eval).accepted
+
+    @pytest.mark.parametrize(
+        ("function", "mutant"),
+        [
+            ("NARROW", Fraction("0.020000001")),
+            ("NARROW", Fraction("0.019999")),
+            ("WIDENED", Fraction("0.0500001")),
+            ("band", lambda o, b, t: abs(o - b) or t or Fraction(1)),
+            ("band", lambda o, b, t: real_band(o, b, t) if o or b else Fraction(1)),
+            ("band", lambda o, b, t: real_band(o, b, t) if o or b else t or Fraction(2)),
+            ("shape_score", lambda s, e, w: real_shape_score(s, e + Fraction(1, 10**9), w)),
+            ("shape_score", lambda s, e, w: 1 - e / w if s.shape == "linear" else real_shape_score(s, e, w)),
+            ("shortfall", lambda d, o, x: real_shortfall("higher_is_better" if d == "target_value" else d, o, x)),
+            ("_why_not_counted", lambda s, v, n: "" if s.domain[0] < v < s.domain[1] else "out"),
+            ("_why_not_counted", lambda s, v, n: ""),
+        ],
+    )
+    def test_a_mutant_of_the_score_is_rejected(
+        self, monkeypatch: pytest.MonkeyPatch, function: str, mutant: Any
+    ) -> None:
+        metrics, panel, values = edges()
+        monkeypatch.setattr(score_module, function, mutant)
+        result = score(metrics, panel, values, {}, {})
+        with pytest.raises(CertificateRejected, match="Type mismatch"):
+            certify(metrics, panel, values, [], result, result.o_eval)
 
 
 class TestText:

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tbmm_env.errors import BadTask
-from tbmm_env.judge.gate import decimal_text, operand, resolve
+from tbmm_env.judge.gate import operand, resolve
+from tbmm_env.judge.numeral import decimal_text
 from tbmm_env.record import Form, Obligation, ObligationSpec
 
 ANSWER: dict[str, Any] = {
@@ -243,6 +244,11 @@ class TestForms:
     def test_a_misfit_is_a_bad_task(self, declared: ObligationSpec, message: str) -> None:
         with pytest.raises(BadTask, match=f"obligation it: .*{message}"):
             decide(declared)
+
+    def test_ids_are_unique(self) -> None:
+        declared = spec("bound", "1", lower="0")
+        with pytest.raises(BadTask, match=r"obligations have one id: \['it'\]"):
+            resolve([declared, declared], ANSWER, REPLAY, PARAMETERS)
 
     def test_less_than_a_double_can_tell(self) -> None:
         just_over = {"x": Fraction(1) + Fraction(1, 10**30)}

@@ -230,9 +230,10 @@ class TestCache:
         with pytest.raises(LeanUnavailable, match=f"belongs to user {owner}, not to you"):
             lean.library()
 
-    def test_a_relative_folder_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("TBMM_CACHE", "here")
-        with pytest.raises(LeanUnavailable, match="not an absolute path"):
+    @pytest.mark.parametrize("named", ["here", "/tmp/a:b"])
+    def test_a_path_lean_could_not_search_is_refused(self, monkeypatch: pytest.MonkeyPatch, named: str) -> None:
+        monkeypatch.setenv("TBMM_CACHE", named)
+        with pytest.raises(LeanUnavailable, match="not an absolute path without ':'"):
             lean.library()
 
     def test_a_library_that_does_not_compile(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
