@@ -223,7 +223,10 @@ def test_the_peak_is_linear_in_the_head_speed() -> None:
 # ---------------------------------------------------------------- labelled submissions
 
 
-def judged(data: bytes, panel: Panel) -> tuple[str, str, tuple[Obligation, ...], Score | None]:
+Verdict = tuple[str, str, tuple[Obligation, ...], Score | None]
+
+
+def judged(data: bytes, panel: Panel) -> Verdict:
     """Outcome, reason, obligations and score of an answer to the official instance, without a certificate."""
     answer = artifact.validate(artifact.parse(data), TASK.answer_schema)
     if answer.value is None:
@@ -253,10 +256,15 @@ def panel(official: dict[str, dict[str, float]]) -> Panel:
     return Panel(version=TASK.panel_version, references=TASK.references, **rounded)
 
 
+@pytest.fixture(scope="module")
+def verdicts(panel: Panel) -> dict[Path, Verdict]:
+    return {path: judged(path.read_bytes(), panel) for path in LABELLED}
+
+
 @pytest.mark.parametrize("path", LABELLED, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_labelled_submissions(path: Path, panel: Panel) -> None:
+def test_labelled_submissions(path: Path, verdicts: dict[Path, Verdict]) -> None:
     label = tomllib.loads(path.with_suffix(".toml").read_text(encoding="utf-8"))
-    outcome, reason, obligations, scored = judged(path.read_bytes(), panel)
+    outcome, reason, obligations, scored = verdicts[path]
     assert outcome == label["outcome"] == path.parent.name
     violated = {entry.spec.id for entry in obligations if entry.state == "violated"}
     wanted = set(label.get("violated", []))
@@ -272,11 +280,8 @@ def test_labelled_submissions(path: Path, panel: Panel) -> None:
             assert low <= value <= high, (name, value)
 
 
-def test_every_obligation_is_violated_by_some_submission(panel: Panel) -> None:
-    violated: set[str] = set()
-    for path in LABELLED:
-        if path.parent.name == "infeasible":
-            violated |= {entry.spec.id for entry in judged(path.read_bytes(), panel)[2] if entry.state == "violated"}
+def test_every_obligation_is_violated_by_some_submission(verdicts: dict[Path, Verdict]) -> None:
+    violated = {entry.spec.id for verdict in verdicts.values() for entry in verdict[2] if entry.state == "violated"}
     assert violated == {spec.id for spec in TASK.obligations}
 
 

@@ -22,7 +22,7 @@ from tbmm_env.problems.cumcm_2024_a.collision import Approach, Board, Boards, Ga
 from tbmm_env.problems.cumcm_2024_a.parameters import setting
 from tbmm_env.problems.cumcm_2024_a.peak import Link, peak_ratio, scan, speeds
 from tbmm_env.problems.cumcm_2024_a.search import first_zero, least
-from tbmm_env.problems.cumcm_2024_a.spiral import approach_gap_m, least_pitch_m
+from tbmm_env.problems.cumcm_2024_a.spiral import PITCH_SLOPE, approach_gap_m, least_pitch_m
 from tbmm_env.problems.cumcm_2024_a.turn import Turn
 
 OFFICIAL = setting(dragon.OFFICIAL)
@@ -170,6 +170,28 @@ def test_separations_change_no_faster_than_their_bound(seed: int | None, narrow:
         change = np.abs(np.diff(gap.value)) / np.diff(places)
         ends = np.maximum(gap.slope[1:], gap.slope[:-1])
         assert np.max(change / ends) < 0.1
+
+
+@pytest.mark.parametrize("seed", [None, 0, 1, 2, 3])
+def test_separations_change_with_the_pitch_no_faster_than_assumed(seed: int | None) -> None:
+    """The slope bound of the scan over pitches, at fixed radii of the head on the last stretch before the circle."""
+    given = OFFICIAL if seed is None else setting(dragon.sample(seed))
+    radii = np.linspace(given.turn.radius_m, given.turn.radius_m + 1.5, 400)
+    step = 1e-5
+    for pitch in np.linspace(given.boards.width_m, given.spiral_pitch_m, 40):
+        one, two = (
+            leader_gap(given.boards, 2.0 * np.pi * radii / p, float(p), head=True).value for p in (pitch, pitch + step)
+        )
+        assert np.max(np.abs(two - one)) / step < 0.8 * PITCH_SLOPE
+
+
+@pytest.mark.parametrize("seed", [None, 0, 1, 2, 3])
+def test_the_outer_stretch_never_decides(seed: int | None) -> None:
+    given = OFFICIAL if seed is None else setting(dragon.sample(seed))
+    anchor = dragon.reference(dragon.OFFICIAL if seed is None else dragon.sample(seed))["anchor"]
+    for pitch in (anchor["q3_pitch_m"], given.spiral_pitch_m):
+        gap, length = Approach(given.boards, pitch, given.start_turn, given.turn.radius_m).outer()
+        assert least(gap, length, below=0.01)[0] == 0.01
 
 
 def test_every_board_behind_the_head_repeats_board_one() -> None:

@@ -25,8 +25,9 @@ MAX_SAMPLES = 40_000
 FINEST_M = 1e-7
 """Intervals shorter than this are not divided any more; what they could hide is below a micrometre."""
 
-RESOLUTION_M = 2e-5
-"""The certified search for a least value stops when nothing can be this much lower; polishing goes on from there."""
+RESOLUTION_M = 5e-7
+"""The certified search for a least value stops when nothing can be this much lower, half the tolerance of the gate;
+nested samples then refine it further."""
 
 Function = Callable[[Array], Gap]
 
