@@ -12,7 +12,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import secrets
 import signal
 import struct
 import termios
@@ -104,7 +103,7 @@ class Terminal:
 
     def run(self, command: bytes) -> None:
         """Have bash evaluate a command."""
-        self._word = secrets.token_hex(8).encode()
+        self._word = os.urandom(8).hex().encode()
         os.ftruncate(self._command, 0)
         os.pwrite(self._command, command, 0)
         self._reset_modes()
@@ -160,7 +159,7 @@ class Terminal:
 
     def mark(self) -> None:
         """Write a mark behind all output so far."""
-        self._mark = self._mark_left = secrets.token_hex(16).encode()
+        self._mark = self._mark_left = os.urandom(16).hex().encode()
         self._typing = b""
         self.push_mark()
 
