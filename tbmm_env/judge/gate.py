@@ -243,6 +243,9 @@ def _order(spec: ObligationSpec, sources: _Sources) -> _Decision:
     values = _all_numbers(spec, sources)
     pairs = list(zip(values, values[1:], strict=False))
     wrong = [(x, y) for x, y in pairs if x.number > y.number + spec.tolerance]
+    if not wrong and len(pairs) == 1:
+        x, y = pairs[0]
+        return _Decision(True, f"{_said(x, spec)} is <= {_said(y, spec)}{_within(spec, '+')}", _plain(values))
     if not wrong:
         return _Decision(True, f"{len(values)} values of {_listed(spec)} do not fall", _plain(values))
     x, y = wrong[0]
