@@ -203,6 +203,13 @@ class BubblewrapSandbox:
     """The backend without a daemon."""
 
     name = "bwrap"
+    known_gaps = (
+        "inodes: files on a tmpfs are not counted; the memory of their names is, where control groups may be written",
+        "ordinary user: memory is limited for each process, not for all together; there is no processor share",
+        "ordinary user: a box that the kernel ends for memory leaves no evidence, so it counts as our failure",
+        "host paths: /proc/self/mountinfo names the image's folder",
+    )
+    """What the backend does not promise."""
 
     def __init__(self) -> None:
         """Choose no program yet; ``probe`` does."""
@@ -222,6 +229,8 @@ class BubblewrapSandbox:
         for program in programs:
             uid = BoxUid() if os.geteuid() == 0 else None
             try:
+                if uid:
+                    program = bwrap_program.open_to_all(program, root.parents[1])
                 binary = os.open(program, os.O_PATH)
                 words = _words(f"/proc/self/fd/{binary}", root, _PROBE_LIMITS, PAGE_BYTES)
                 words = [*words, "--", "/usr/bin/true"]
@@ -256,13 +265,13 @@ class BubblewrapSandbox:
     def _root() -> Path:
         """Return the image's root, which a box's own user must be able to reach."""
         root = image.find().path
-        for folder in root.parents:
-            if os.geteuid() == 0 and not folder.stat().st_mode & 0o001:
-                raise SandboxUnavailable(
-                    f"{folder} is not open to other users (its mode is {folder.stat().st_mode & 0o777:o}),"
-                    " and a box has a user id of its own; set TBMM_IMAGE_DIR to a folder that all users can reach,"
-                    " such as /var/lib/tbmm/images"
-                )
+        closed = bwrap_program.closed_folder(root) if os.geteuid() == 0 else None
+        if closed:
+            raise SandboxUnavailable(
+                f"{closed} is not open to other users (its mode is {closed.stat().st_mode & 0o777:o}),"
+                " and a box has a user id of its own; set TBMM_IMAGE_DIR to a folder that all users can reach,"
+                " such as /var/lib/tbmm/images"
+            )
         return root
 
     def start(self, spec: BoxSpec) -> SessionBox:

