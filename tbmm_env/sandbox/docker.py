@@ -255,7 +255,7 @@ class DockerSandbox:
     name = "docker"
     known_gaps = (
         "host paths: /proc/self/mountinfo names folders of the daemon",
-        "evidence: the daemon keeps its last 256 events; under heavy churn an out-of-memory end may look like our failure",
+        "evidence: the daemon keeps its last 256 events; under heavy churn an end for memory may look like our failure",
     )
     """What the backend does not promise."""
 
