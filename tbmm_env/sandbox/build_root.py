@@ -221,7 +221,15 @@ def _compile(root: Path) -> None:
         if os.geteuid() != 0:
             raise
         enter = ["chroot", str(root)]
-    _run([*enter, "/usr/bin/python3", "-I", "-c", COMPILE], PYTHONDONTWRITEBYTECODE="", OPENBLAS_NUM_THREADS="1")
+    _run(
+        [*enter, "/usr/bin/python3", "-I", "-c", COMPILE],
+        PYTHONDONTWRITEBYTECODE="",
+        OPENBLAS_NUM_THREADS="1",
+        HOME="/tmp",
+    )
+    for name in ("root", "run", "tmp"):  # caches of the imports
+        shutil.rmtree(root / name)
+        (root / name).mkdir()
 
 
 def _normalise(root: Path) -> None:
