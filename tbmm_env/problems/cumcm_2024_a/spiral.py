@@ -16,8 +16,8 @@ PITCH_SLOPE = 5.0
 """Bound of the change of a separation per metre of pitch at a fixed radius of the head. The next turn moves outwards by
 one metre and along itself by pi metres; both together with the turn of the boards stay below this. Tests measure it."""
 
-NEAR_M = 10.0
-"""Last stretch before the circle on which a pitch is first tried, m of head travel."""
+NEAR_M = 30.0
+"""Last stretch before the circle, about a turn, on which a pitch is first tried, m of head travel."""
 
 
 def first_overlap_m(boards: Boards, pitch_m: float, start_turn: float) -> float | None:
@@ -106,7 +106,7 @@ def pitch_refused(boards: Boards, pitch_m: float, radius_m: float) -> bool:
 
 def _samples(boards: Boards, pitch_m: Array, radius_m: float) -> Array:
     """Least sampled separation on the last stretch, for every pitch."""
-    lengths = np.arange(0.0, NEAR_M, 0.1)
+    lengths = np.arange(0.0, NEAR_M, 0.15)
     radii = np.sqrt(radius_m**2 + lengths[None, :] * pitch_m[:, None] / np.pi)
     theta = 2.0 * np.pi * radii / pitch_m[:, None]
     pitches = np.broadcast_to(pitch_m[:, None], radii.shape)
