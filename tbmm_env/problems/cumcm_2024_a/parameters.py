@@ -85,7 +85,7 @@ TURNS: Final = (1.5, 3.4)
 """Turning radius over the pitch of the turn, inclusive."""
 
 PITCH_ROOM: Final = 1.08
-"""The given pitch must pass by samples even when divided by this, so that the band of question 3 is about 8 % or more."""
+"""The given pitch must pass by samples even when divided by this: the band of question 3 is about 8 % or more."""
 
 OVERLAP_ROOM: Final = 1.03
 """The first overlap must come after this multiple of the travel to the circle, and a metre later."""
