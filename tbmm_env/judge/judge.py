@@ -11,6 +11,7 @@ from fractions import Fraction
 from types import TracebackType
 from typing import Self
 
+from tbmm_env.errors import ReplayFailed
 from tbmm_env.judge import artifact as artifacts
 from tbmm_env.judge import lean
 from tbmm_env.judge.certificate import certify
@@ -25,6 +26,7 @@ from tbmm_env.record import (
     Instance,
     Judgement,
     Outcome,
+    Panel,
     Problem,
     Replay,
     State,
@@ -92,6 +94,7 @@ class Judge:
             return self._judgement(instance, artifact, outcome, reason=reason, problems=answer.problems)
         replay = self._replayer.replay(self.task, instance, answer.value)
         panel = self._replayer.panel(self.task, instance)
+        self._compare_truths(instance, replay, panel)
         obligations = resolve(self.task.obligations, answer.value, replay.values, instance.parameters)
         states: dict[str, State] = {entry.spec.id: entry.state for entry in obligations}
         values = self._values(answer.value, replay, instance)
@@ -125,6 +128,17 @@ class Judge:
             if found is not None and len(found) == 1:
                 values[metric.key] = round_to_grid(found[0], metric.grid)
         return values
+
+    def _compare_truths(self, instance: Instance, replay: Replay, panel: Panel) -> None:
+        """Refuse to score an asked number against an anchor that this very replay contradicts."""
+        for metric in self.task.metrics:
+            found = operand(metric.truth, {}, replay.values, instance.parameters) if metric.truth else None
+            if found is not None and abs(found[0] - panel.anchor[metric.key]) > metric.tolerance:
+                anchor, ours, unit = float(panel.anchor[metric.key]), float(found[0]), metric.unit
+                raise ReplayFailed(
+                    f"{self.task.id}, {metric.key}: the anchor is {anchor!r} {unit}, the replay gives {ours!r} {unit};"
+                    f" they may differ by {float(metric.tolerance)!r} {unit}"
+                )
 
     def _judgement(self, instance: Instance, artifact: Artifact, outcome: Outcome, **fields: object) -> Judgement:
         base: dict[str, object] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,8 @@ def test_labelled_submissions(judge: Judge, path: Path) -> None:
     assert judgement.outcome == path.parent.name == expected["outcome"]
     violated = [entry.spec.id for entry in judgement.obligations if entry.state == "violated"]
     assert violated == expected.get("violated", [])
+    unwitnessed = {entry.spec.id for entry in judgement.obligations if entry.state == "unwitnessed"}
+    assert set(expected.get("unwitnessed", [])) <= unwitnessed
     assert expected.get("reason", "") in judgement.reason
     for name in ("o_eval", "verified"):
         if name in expected:
@@ -59,9 +62,12 @@ def test_labelled_submissions(judge: Judge, path: Path) -> None:
         assert judgement.certificate is None
 
 
-def test_there_is_a_submission_for_every_outcome() -> None:
+def test_every_outcome_and_every_obligation_has_a_submission() -> None:
     assert {path.parent.name for path in SUBMISSIONS} == {"scored", "infeasible", "malformed"}
-    assert (TASK.folder / "submissions" / "missing").is_dir()
+    assert (TASK.folder / "submissions" / "missing" / "expected.toml").is_file()
+    labels = [tomllib.loads(path.with_suffix(".toml").read_text(encoding="utf-8")) for path in SUBMISSIONS]
+    violated = {name for label in labels for name in label.get("violated", [])}
+    assert violated == {spec.id for spec in TASK.obligations}
 
 
 def test_missing_answer(judge: Judge) -> None:
@@ -112,6 +118,14 @@ def test_a_replay_that_names_what_it_may_not_is_our_failure(judge: Judge, monkey
     monkeypatch.setattr(judge._replayer, "_call", lambda *_: {"reward": 1.0})
     with pytest.raises(ReplayFailed, match="does not declare"):
         judged(judge, regular(b"{}"))
+
+
+def test_an_anchor_that_the_replay_contradicts_is_our_failure() -> None:
+    anchor = dict(TASK.anchor) | {"q4_turn_length_m": Fraction("13.63")}
+    wrong = replace(TASK, anchor=anchor)
+    data = (TASK.folder / "submissions" / "scored" / "optimum.json").read_bytes()
+    with Judge(wrong, artifact_bytes=BYTES) as other, pytest.raises(ReplayFailed, match="q4_turn_length_m: the anchor"):
+        other.judge(instances.official(wrong), regular(data))
 
 
 def test_check_report_says_nothing_of_worth(judge: Judge) -> None:

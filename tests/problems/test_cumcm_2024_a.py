@@ -1,4 +1,4 @@
-"""Bench dragon: replay, reference, sampling, figures and labelled submissions."""
+"""Bench dragon: replay, reference, sampling and figures."""
 
 from __future__ import annotations
 
@@ -6,20 +6,17 @@ import json
 import math
 import string
 import time
-import tomllib
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tbmm_env.errors import BadInstance, UnknownTask
-from tbmm_env.judge import artifact, gate, score
+from tbmm_env.judge import score
 from tbmm_env.judge.replay import round_to_grid
 from tbmm_env.problems import cumcm_2024_a as dragon
 from tbmm_env.problems import module_for
-from tbmm_env.record import Obligation, Panel, Score
 from tbmm_env.tasks import load
 
 TASK = load("cumcm-2024-a")
@@ -218,76 +215,6 @@ def test_the_peak_is_linear_in_the_head_speed() -> None:
     one, two = (dragon.replay(OFFICIAL, {"q5": {"head_speed_mps": v}})["peak_speed_mps"] for v in (1.0, 1.25))
     assert two == pytest.approx(1.25 * one, rel=1e-15)
     assert one == pytest.approx(1.6047933789666442, abs=1e-12)
-
-
-# ---------------------------------------------------------------- labelled submissions
-
-
-Verdict = tuple[str, str, tuple[Obligation, ...], Score | None]
-
-
-def judged(data: bytes, panel: Panel) -> Verdict:
-    """Outcome, reason, obligations and score of an answer to the official instance, without a certificate."""
-    answer = artifact.validate(artifact.parse(data), TASK.answer_schema)
-    if answer.value is None:
-        return "malformed", "; ".join(problem.message for problem in answer.problems), (), None
-    grids = {entry.name: entry.grid for entry in TASK.replay_names}
-    replayed = {
-        name: round_to_grid(value, grids[name])
-        for name, value in dragon.replay(OFFICIAL, artifact.floats(answer.value)).items()
-    }
-    obligations = gate.resolve(TASK.obligations, answer.value, replayed, OFFICIAL)
-    values = {}
-    for metric in TASK.metrics:
-        found = gate.operand(metric.value, answer.value, replayed, OFFICIAL)
-        if found is not None:
-            values[metric.key] = round_to_grid(found[0], metric.grid)
-    states = {entry.spec.id: entry.state for entry in obligations}
-    scored = score.score(TASK.metrics, panel, values, states, {})
-    return "infeasible" if "violated" in states.values() else "scored", "", obligations, scored
-
-
-@pytest.fixture(scope="module")
-def panel(official: dict[str, dict[str, float]]) -> Panel:
-    grids = {metric.key: metric.grid for metric in TASK.metrics}
-    rounded = {
-        part: {key: round_to_grid(official[part][key], grids[key]) for key in grids} for part in ("anchor", "baseline")
-    }
-    return Panel(version=TASK.panel_version, references=TASK.references, **rounded)
-
-
-@pytest.fixture(scope="module")
-def verdicts(panel: Panel) -> dict[Path, Verdict]:
-    return {path: judged(path.read_bytes(), panel) for path in LABELLED}
-
-
-@pytest.mark.parametrize("path", LABELLED, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_labelled_submissions(path: Path, verdicts: dict[Path, Verdict]) -> None:
-    label = tomllib.loads(path.with_suffix(".toml").read_text(encoding="utf-8"))
-    outcome, reason, obligations, scored = verdicts[path]
-    assert outcome == label["outcome"] == path.parent.name
-    violated = {entry.spec.id for entry in obligations if entry.state == "violated"}
-    wanted = set(label.get("violated", []))
-    assert wanted <= violated <= wanted | set(label.get("may_violate", []))
-    if outcome == "malformed":
-        assert label["reason"] in reason
-    if outcome == "scored":
-        assert scored is not None
-        unwitnessed = {entry.spec.id for entry in obligations if entry.state == "unwitnessed"}
-        assert set(label.get("unwitnessed", [])) <= unwitnessed
-        for name, value in (("o_eval", scored.o_eval), ("verified", scored.verified)):
-            low, high = (Fraction(text) for text in label[name])
-            assert low <= value <= high, (name, value)
-
-
-def test_every_obligation_is_violated_by_some_submission(verdicts: dict[Path, Verdict]) -> None:
-    violated = {entry.spec.id for verdict in verdicts.values() for entry in verdict[2] if entry.state == "violated"}
-    assert violated == {spec.id for spec in TASK.obligations}
-
-
-def test_the_missing_outcome_is_labelled() -> None:
-    label = tomllib.loads((SUBMISSIONS / "missing" / "expected.toml").read_text(encoding="utf-8"))
-    assert label["outcome"] == "missing"
 
 
 # ---------------------------------------------------------------- parameters and sampling

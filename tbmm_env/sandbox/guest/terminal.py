@@ -45,7 +45,8 @@ class Terminal:
         self.master, self._slave = os.openpty()
         self.device = os.fstat(self._slave).st_rdev
         os.set_blocking(self.master, False)
-        os.set_blocking(self._slave, False)
+        # our own opening: programs share the other one, may stop it and make it wait for ever
+        self._own = os.open(os.ttyname(self._slave), os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         fcntl.ioctl(self._slave, termios.TIOCSCTTY, 0)
         fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         self._sane = self._sane_modes()
@@ -124,15 +125,23 @@ class Terminal:
         while self._typing:
             try:
                 written = os.write(self.master, self._typing[:1024])
-            except BlockingIOError:
+            except OSError:
                 return True
             self._typing = self._typing[written:]
         return False
 
     def _reset_modes(self) -> None:
-        termios.tcflow(self._slave, termios.TCOON)
-        termios.tcflush(self._slave, termios.TCIFLUSH)
-        termios.tcsetattr(self._slave, termios.TCSANOW, self._sane)  # type: ignore[arg-type]
+        """Undo what a program has done to the terminal, as far as it can be undone."""
+        with suppress(OSError, termios.error):
+            termios.tcflow(self._own, termios.TCOON)
+            if fcntl.ioctl(self._own, termios.TIOCGETD, struct.pack("i", 0)) != struct.pack("i", 0):
+                fcntl.ioctl(self._own, termios.TIOCSETD, struct.pack("i", 0))
+        with suppress(OSError, termios.error):
+            self._set_sane_modes()
+
+    def _set_sane_modes(self) -> None:
+        termios.tcflush(self._own, termios.TCIFLUSH)
+        termios.tcsetattr(self._own, termios.TCSANOW, self._sane)  # type: ignore[arg-type]
 
     def ended_with(self) -> int | None:
         """Read the status pipe; return the exit status of the present command if it has come."""
@@ -165,9 +174,9 @@ class Terminal:
 
     def push_mark(self) -> None:
         """Write what the full terminal did not take of the mark."""
-        with suppress(BlockingIOError):
+        with suppress(OSError):  # full, or in a state that the agent's program has put it in
             while self._mark_left:
-                self._mark_left = self._mark_left[os.write(self._slave, self._mark_left) :]
+                self._mark_left = self._mark_left[os.write(self._own, self._mark_left) :]
 
     def read(self) -> tuple[bool, bool]:
         """Read a chunk of output into the capture; return whether there was one, and whether the mark was in it."""
@@ -208,7 +217,7 @@ class Terminal:
     def foreground(self) -> int:
         """Return the process group in the foreground, or 0."""
         try:
-            return os.tcgetpgrp(self._slave)
+            return os.tcgetpgrp(self._own)
         except OSError:
             return 0
 
