@@ -221,3 +221,30 @@ def test_task_files_are_read_only(start: Start) -> None:
     ):  # fmt: skip
         assert tried.run(command).exit_status != 0, command
     assert tried.text("cat /task/d/a; wc -c < /task/b") == "first3000000\n"
+
+
+def test_an_agent_that_breaks_its_terminal_harms_only_itself(tried: Any) -> None:
+    start = "import fcntl, os, signal, struct, termios as t, time; "
+    for attack in (
+        "fcntl.ioctl(0, t.TIOCSETD, struct.pack('i', 27))",  # a line discipline that passes nothing on
+        "fcntl.ioctl(0, t.TIOCEXCL)",
+        "t.tcflow(0, t.TCOOFF); os.write(1, b'x')",
+        "t.tcflow(0, t.TCIOFF)",
+        "os.set_blocking(0, False)",
+        "signal.signal(signal.SIGTTOU, signal.SIG_IGN); os.tcsetpgrp(0, 1)",
+        "os.setpgid(0, 1); time.sleep(9)",
+        "modes = t.tcgetattr(0); modes[3] |= t.ECHO | t.TOSTOP; modes[1] |= t.OPOST; t.tcsetattr(0, t.TCSANOW, modes)",
+        "os.write(1, b'x' * 100000); fcntl.ioctl(0, t.TCFLSH, 2)",
+    ):
+        tried.run(f'python3 -c "{start}{attack}"', wall_s=0.5)
+        assert tried.run("true", wall_s=2.0).ending in ("exited", "shell_restarted"), attack
+        assert tried.text("echo fine").endswith("fine\n"), attack
+
+
+def test_the_helper_answers_among_busy_processes(start: Start) -> None:
+    tried = start(cpus=0.5, pids=120)
+    tried.run("for i in $(seq 100); do (while :; do :; done) & done 2> /dev/null", 20.0)
+    result = tried.run("sleep 60", 0.5)
+    assert result.ending == "wall_limit"
+    assert result.wall_s < 20.0
+    assert tried.box.collect().status == "missing"

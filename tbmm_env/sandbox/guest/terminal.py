@@ -132,12 +132,17 @@ class Terminal:
 
     def _reset_modes(self) -> None:
         """Undo what a program has done to the terminal, as far as it can be undone."""
-        with suppress(OSError, termios.error):
-            termios.tcflow(self._own, termios.TCOON)
+        self._resume()  # first: changing the discipline waits for stopped writers
+        with suppress(OSError):
             if fcntl.ioctl(self._own, termios.TIOCGETD, struct.pack("i", 0)) != struct.pack("i", 0):
                 fcntl.ioctl(self._own, termios.TIOCSETD, struct.pack("i", 0))
         with suppress(OSError, termios.error):
             self._set_sane_modes()
+
+    def _resume(self) -> None:
+        """Let output flow again if a program has stopped it."""
+        with suppress(OSError, termios.error):
+            termios.tcflow(self._own, termios.TCOON)
 
     def _set_sane_modes(self) -> None:
         termios.tcflush(self._own, termios.TCIFLUSH)
@@ -235,6 +240,7 @@ class Terminal:
     def interrupt(self) -> None:
         """End the foreground: its process group is killed; bash itself is told to drop what it evaluates."""
         self._typing = b""
+        self._resume()
         group = self.foreground()
         send(os.kill, self.shell, signal.SIGINT)
         if group not in (0, 1, self.shell):
