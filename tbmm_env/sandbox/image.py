@@ -140,7 +140,8 @@ def import_(file: Path, progress: Progress | None = None) -> Image:
                     zstandard.ZstdDecompressor().stream_reader(raw) as packed,
                     tarfile.open(fileobj=packed, mode="r|") as archive,
                 ):
-                    archive.extractall(work, filter="tar")
+                    archive.extraction_filter = getattr(tarfile, "tar_filter", None)  # older Pythons have none
+                    archive.extractall(work, members=_inside(archive))
                 facts = json.loads((work / MANIFEST).read_bytes())
                 (work / MANIFEST).unlink()
             except (OSError, EOFError, ValueError, tarfile.TarError, zstandard.ZstdError) as error:
@@ -168,6 +169,14 @@ def _offer_to_docker(image: Image, progress: Progress | None) -> None:
         ensure_docker(image, client, progress)
     finally:
         client.close()
+
+
+def _inside(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """Yield the entries of an archive, refusing one that lies outside of it."""
+    for entry in archive:
+        if entry.name.startswith("/") or ".." in entry.name.split("/"):
+            raise tarfile.TarError(f"entry {entry.name!r} lies outside of the archive")
+        yield entry
 
 
 def _silent(step: int, steps: int, text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tbmm_env.limits import KIB
+from tbmm_env.limits import GIB, KIB
 
 Start = Callable[..., Any]
 
@@ -196,7 +196,8 @@ def test_the_agents_environment(tried: Any) -> None:
     assert tried.text("test -t 0 && test -t 1 && stty size") == "40 120\n"
 
 
-def test_the_scientific_programs_are_there(tried: Any) -> None:
+def test_the_scientific_programs_are_there(start: Start) -> None:
+    tried = start(memory_bytes=2 * GIB)
     imports = (
         "numpy scipy.optimize pandas sklearn.linear_model matplotlib.pyplot openpyxl statsmodels.api highspy networkx"
         " sympy PIL.Image pypdfium2 numba"

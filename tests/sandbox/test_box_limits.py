@@ -80,21 +80,21 @@ def test_a_flood_grows_no_memory(tried: Any) -> None:
     assert tried.text("echo fine") == "fine\n"
 
 
-def test_memory_limit(tried: Any) -> None:
+def test_memory_limit(grouped: None, tried: Any) -> None:
     assert tried.text("python3 -c 'print(len(bytearray(300 << 20)))'") == f"{300 * MIB}\n"
     result = tried.run("python3 -c 'print(len(bytearray(900 << 20)))'")
     assert result.exit_status == 137  # the kernel took the program, not the shell or the helper
     assert tried.text("echo fine") == "fine\n"
 
 
-def test_memory_limit_of_all_processes_together(tried: Any) -> None:
+def test_memory_limit_of_all_processes_together(grouped: None, tried: Any) -> None:
     hog = "python3 -c 'x = bytearray(150 << 20); import time; time.sleep(3)'"
     result = tried.run(f"{hog} & {hog} & {hog} & {hog} & {hog} & wait")
     assert b"Killed" in result.head
     assert tried.text("echo fine") == "fine\n"
 
 
-def test_a_box_that_runs_out_of_memory_altogether_died_by_the_agents_doing(start: Start) -> None:
+def test_a_box_that_runs_out_of_memory_died_by_the_agents_doing(grouped: None, start: Start) -> None:
     tried = start(memory_bytes=64 * MIB, workspace_bytes=40 * MIB, tmp_bytes=16 * MIB, shm_bytes=7 * MIB)
     result = tried.run("echo begin; for f in /workspace/a /tmp/b /dev/shm/c; do head -c 60M /dev/zero > $f; done")
     for _ in range(20):  # the helper is the last one to be taken
@@ -171,7 +171,7 @@ def test_inodes_are_a_known_gap_of_bubblewrap(bwrap_sandbox: Sandbox, image: Any
     assert any(gap.startswith("inodes:") for gap in bwrap_sandbox.known_gaps)  # type: ignore[attr-defined]
 
 
-def test_cpu_share(start: Start) -> None:
+def test_cpu_share(grouped: None, start: Start) -> None:
     tried = start(cpus=0.25)
     burn = "python3 -c 'import time; t = time.time()\nwhile time.time() < t + 2: pass\nprint(time.process_time())'"
     assert float(tried.text(burn)) < 1.2

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -435,6 +436,14 @@ def test_a_damaged_or_foreign_file_is_refused(folder: Path, monkeypatch: pytest.
     for bad in (cut, noise, tmp_path / "absent"):
         with pytest.raises(ImageError, match="not a whole image file"):
             image.import_(bad)
+    outside = tmp_path / "outside"
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("../escaped"))
+    outside.write_bytes(zstandard.ZstdCompressor().compress(buffer.getvalue()))
+    with pytest.raises(ImageError, match="'../escaped' lies outside"):
+        image.import_(outside)
+    assert not (tmp_path / "escaped").exists()
     monkeypatch.setattr(recipe, "RECIPE", 99)
     with pytest.raises(ImageError, match="this version of tbmm-env needs .*tbmm image build"):
         image.import_(file)
