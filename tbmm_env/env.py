@@ -129,7 +129,7 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
             self._sandbox = (
                 select(self._sandbox_choice) if isinstance(self._sandbox_choice, str) else self._sandbox_choice
             )
-        self._image = images.find()
+        self._image = images.expected()
         files = instances.public_files(self.task, self.instance, self.language)
         self._box = self._sandbox.start(BoxSpec(limits=self.limits, files=files, image=self._image))
         self._answer_judge = judge

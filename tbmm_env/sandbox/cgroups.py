@@ -1,14 +1,16 @@
 """Control groups of bubblewrap boxes: memory, processes, processor share; version 1 and 2.
 
 A box's group is ``<mount>/tbmm/<owner label>.<number>``. Groups of owners that are gone are swept when a box is
-started, and at once by a small watcher that waits for its owner's end.
+started, and at once by a small watcher that waits for its owner's end; it is there while there are boxes.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
+import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -64,8 +66,9 @@ def hierarchies() -> tuple[Hierarchy, ...]:
 class Cgroup:
     """The groups of one box, one folder a hierarchy."""
 
-    def __init__(self, folders: list[tuple[Hierarchy, Path]]) -> None:
-        """Take folders that exist."""
+    def __init__(self, name: str, folders: list[tuple[Hierarchy, Path]]) -> None:
+        """Take folders that exist; ``name`` is theirs."""
+        self._name = name
         self._folders = folders
 
     @property
@@ -101,6 +104,7 @@ class Cgroup:
                 if time.monotonic() > deadline:
                     return False
                 time.sleep(0.005)
+        _forget(self._name)
         return True
 
 
@@ -116,6 +120,7 @@ def create(limits: Limits, extra_bytes: int) -> Cgroup | None:
         return None
     name = f"{owner.label()}.{next(_numbers)}"
     folders: list[tuple[Hierarchy, Path]] = []
+    _watch(name)  # before there is a folder: a watcher on its way out would take an empty one with it
     try:
         for hierarchy in usable:
             parent = hierarchy.mount / PARENT
@@ -129,10 +134,9 @@ def create(limits: Limits, extra_bytes: int) -> Cgroup | None:
             for file, value in _settings(hierarchy, limits, extra_bytes).items():
                 (folder / file).write_text(value, encoding="ascii")
     except OSError:
-        Cgroup(folders).remove()
+        Cgroup(name, folders).remove()
         return None
-    _watch()
-    return Cgroup(folders)
+    return Cgroup(name, folders)
 
 
 def _enable(folder: Path, controllers: tuple[str, ...]) -> None:
@@ -201,7 +205,7 @@ class _Watcher:
     def __init__(self) -> None:
         read_end, self._write_end = os.pipe()
         parents = [str(h.mount / PARENT) for h in hierarchies()]
-        os.posix_spawn(
+        self._pid = os.posix_spawn(
             "/bin/sh",
             ["sh", "-c", WATCHER, "tbmm-watcher", *parents],
             {"OWNER": owner.label(), "PATH": "/usr/bin:/bin"},
@@ -215,17 +219,40 @@ class _Watcher:
         os.close(read_end)
         owner.hold(self)
 
-    def abandon(self) -> None:
-        """Close the pipe in a forked copy of the owner."""
-        global _watcher
+    def end(self) -> None:
+        """Let it go and wait for it: there is no group left that it could be needed for."""
+        owner.release(self)
         os.close(self._write_end)
-        _watcher = None
+        with suppress(ChildProcessError):  # somebody reaps all children of this process
+            os.waitpid(self._pid, 0)
+
+    def abandon(self) -> None:
+        """Close the pipe in a forked copy of the owner, which has no groups."""
+        global _watcher, _lock
+        os.close(self._write_end)
+        _watcher, _lock = None, threading.Lock()
+        _living.clear()
 
 
 _watcher: _Watcher | None = None
+_living: set[str] = set()
+_lock = threading.Lock()
 
 
-def _watch() -> None:
+def _watch(name: str) -> None:
+    """Note a group that is about to be made; the first one starts the watcher."""
     global _watcher
-    if _watcher is None:
-        _watcher = _Watcher()
+    with _lock:
+        _living.add(name)
+        if _watcher is None:
+            _watcher = _Watcher()
+
+
+def _forget(name: str) -> None:
+    """Note that a group is gone; the last one ends the watcher."""
+    global _watcher
+    with _lock:
+        _living.discard(name)
+        if not _living and _watcher is not None:
+            _watcher.end()
+            _watcher = None

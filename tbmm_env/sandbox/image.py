@@ -67,8 +67,10 @@ def _image(folder: Path, key: str) -> Image:
 
 
 def expected() -> Image:
-    """Return the image that this version of the package needs, whether it is on this machine or not."""
-    return _image(folders()[-1], recipe.key())
+    """Return the image that this version of the package needs: where it is, or else where it would be built."""
+    key = recipe.key()
+    here = [folder for folder in folders() if (folder / key / MANIFEST).is_file()]
+    return _image((here or folders()[-1:])[0], key)
 
 
 def find() -> Image:
@@ -77,12 +79,11 @@ def find() -> Image:
     Raises:
         ImageError: if it is not on this machine; the message names the commands that bring it.
     """
-    key = recipe.key()
-    for folder in folders():
-        if (folder / key / MANIFEST).is_file():
-            return _image(folder, key)
-    places = " and ".join(str(folder) for folder in folders())
-    raise ImageError(f"the box image {key} was not found in {places}; {WAY_OUT}")
+    image = expected()
+    if not (image.path.parent / MANIFEST).is_file():
+        places = " and ".join(str(folder) for folder in folders())
+        raise ImageError(f"the box image {image.key} was not found in {places}; {WAY_OUT}")
+    return image
 
 
 def build(progress: Progress | None = None) -> Image:

@@ -28,6 +28,11 @@ def hold(thing: Held) -> None:
     _held.add(thing)
 
 
+def release(thing: Held) -> None:
+    """Undo :func:`hold`: the thing has closed its descriptors itself."""
+    _held.discard(thing)
+
+
 def _after_fork() -> None:
     global _spawner
     _spawner = None  # its thread is not in this copy

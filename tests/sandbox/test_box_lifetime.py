@@ -92,6 +92,10 @@ def everything_of(sandbox: Sandbox, word: str, owner_pid: int) -> Callable[[], l
 
 
 def test_close_leaves_nothing(start: Start, sandbox: Sandbox) -> None:
+    for _ in range(8):  # then what one process keeps for all its boxes, such as the SDK's pool of connections, is there
+        start().box.close()
+        if sandbox.name == "docker":
+            containers(sandbox._connected(), os.getpid())  # type: ignore[attr-defined]
     mounts, descriptors = Path("/proc/self/mountinfo").read_bytes(), len(list(Path("/proc/self/fd").iterdir()))
     word = f"9{os.getpid()}.25"
     tried = start({"a": b"1"})
@@ -108,7 +112,7 @@ def test_close_leaves_nothing(start: Start, sandbox: Sandbox) -> None:
         assert containers(sandbox._connected(), os.getpid()) == []  # type: ignore[attr-defined]
     tried.box.close()
     assert Path("/proc/self/mountinfo").read_bytes() == mounts
-    assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors + 6  # connections that the SDK keeps
+    assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors
     for use in (lambda: tried.run("true"), tried.box.collect):
         with pytest.raises(BoxLost, match="closed"):
             use()

@@ -323,12 +323,12 @@ def test_evidence_of_both_versions(tmp_path: Path) -> None:
     (one / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n", encoding="ascii")
     (one / "memory.failcnt").write_text("9\n", encoding="ascii")
     version = cgroups.Hierarchy(tmp_path, 2, ("memory",))
-    assert cgroups.Cgroup([(version, two)]).evidence(alive=False) == "oom_kill 1"
-    assert cgroups.Cgroup([(version, two)]).evidence(alive=True) == "oom_kill 1, memory_limit_hits 12"
-    assert cgroups.Cgroup([(version, one)]).evidence(alive=True) == "oom_kill 3, memory_limit_hits 9"
+    assert cgroups.Cgroup("none", [(version, two)]).evidence(alive=False) == "oom_kill 1"
+    assert cgroups.Cgroup("none", [(version, two)]).evidence(alive=True) == "oom_kill 1, memory_limit_hits 12"
+    assert cgroups.Cgroup("none", [(version, one)]).evidence(alive=True) == "oom_kill 3, memory_limit_hits 9"
     (one / "memory.oom_control").write_text("oom_kill 0\n", encoding="ascii")
-    assert cgroups.Cgroup([(version, one)]).evidence(alive=False) == ""
-    assert cgroups.Cgroup([(version, tmp_path / "gone")]).evidence(alive=True) == ""
+    assert cgroups.Cgroup("none", [(version, one)]).evidence(alive=False) == ""
+    assert cgroups.Cgroup("none", [(version, tmp_path / "gone")]).evidence(alive=True) == ""
 
 
 # ---------------------------------------------------------------- image
@@ -339,6 +339,16 @@ def test_an_absent_image_names_the_commands(monkeypatch: pytest.MonkeyPatch, tmp
     with pytest.raises(ImageError, match="tbmm image build.*tbmm image import FILE"):
         image.find()
     assert image.expected().path == tmp_path / recipe.key() / "root"
+
+
+def test_the_first_folder_that_has_the_image_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(image, "folders", lambda: (tmp_path / "system", tmp_path / "own"))
+    assert image.expected().path.parent.parent == tmp_path / "own"
+    for name in ("own", "system"):
+        (tmp_path / name / recipe.key()).mkdir(parents=True)
+        (tmp_path / name / recipe.key() / image.MANIFEST).write_text("{}", encoding="utf-8")
+        assert image.expected() == image.find()
+        assert image.find().path.parent.parent == tmp_path / name
 
 
 def test_the_key_names_every_part(monkeypatch: pytest.MonkeyPatch) -> None:

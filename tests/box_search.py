@@ -1,0 +1,59 @@
+"""The search that runs inside a box: which files and processes show given bytes to the agent?"""
+
+from __future__ import annotations
+
+import ast
+
+SEARCH = r"""
+import os, sys
+needle = bytes.fromhex(sys.argv[1])[::-1]
+hits, read, files = [], 0, 0
+def look(path, most=None):
+    global read, files
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY), "rb", buffering=0) as file:
+            files += 1
+            last = b""
+            while chunk := file.read(1 << 22):
+                read += len(chunk)
+                if needle in last + chunk:
+                    hits.append(path)
+                    return
+                last = chunk[-len(needle):]
+                if most is not None and read > most:
+                    return
+    except (OSError, ValueError, TypeError):
+        pass
+for top, folders, names in os.walk("/"):
+    if top == "/":
+        folders[:] = [name for name in folders if name not in ("proc", "sys", "dev")]
+    for name in folders + names:
+        path = os.path.join(top, name)
+        if needle in os.fsencode(path):
+            hits.append(path)
+        if name in names and not os.path.islink(path) and os.path.isfile(path):
+            look(path)
+for process in [name for name in os.listdir("/proc") if name.isdigit()]:
+    for name in ("cmdline", "environ", "comm", "mountinfo", "status", "maps"):
+        look(f"/proc/{process}/{name}")
+for top in ("/proc/sys", "/dev/shm", "/sys"):
+    for folder, _, names in os.walk(top):
+        for name in names:
+            look(os.path.join(folder, name), most=None if top == "/dev/shm" else read + (1 << 16))
+for name in ("mounts", "keys", "cmdline", "version", "net/unix", "sysvipc/shm"):
+    look("/proc/" + name)
+print(files, read, sorted(set(hits)))
+"""
+
+
+def command(needle: bytes) -> str:
+    """Return the action that searches; the bytes travel backwards and in hexadecimal, so it does not find itself."""
+    return f"python3 - {needle[::-1].hex()} <<'END'\n{SEARCH}\nEND"
+
+
+def found(printed: str) -> list[str]:
+    """Return the paths that hold the bytes, and see to it that the whole root filesystem was read."""
+    files, read, paths = printed.partition("[exit status")[0].split(" ", 2)
+    assert int(files) > 1000, printed
+    assert int(read) > 100_000_000, printed
+    return [str(path) for path in ast.literal_eval(paths.strip())]
