@@ -21,7 +21,7 @@ from rich.table import Table
 
 from tbmm_env import __version__, doctor, instances, tasks
 from tbmm_env.env import ModelingEnv
-from tbmm_env.errors import TbmmError, UsageError
+from tbmm_env.errors import TbmmError, TrajectoryError, UsageError
 from tbmm_env.judge.artifact import read_artifact
 from tbmm_env.judge.judge import Judge
 from tbmm_env.limits import PRESETS
@@ -178,6 +178,10 @@ def _run(args: argparse.Namespace) -> int:
     policy = policies.named(args.agent, task)
     instance = _instance(task, args.instance, args.seed)
     store = Store(args.out)
+    try:
+        store.prepare()
+    except TrajectoryError as error:
+        raise UsageError(f"--out: {error}") from error
     kept: list[str] = []
     env = ModelingEnv(
         task.id,
@@ -199,6 +203,7 @@ def _run(args: argparse.Namespace) -> int:
             result = run_episode(env, policy, seed=instance.seed, on_step=on_step)
     finally:
         env.close()
+        store.close()
     judgement = dict(result.judgement)
     paths = store.paths(kept[-1])
     certificate = judgement["certificate"]

@@ -11,7 +11,6 @@ from tbmm_env.errors import TbmmError
 from tbmm_env.judge import lean
 from tbmm_env.record import JsonValue
 from tbmm_env.sandbox import image as images
-from tbmm_env.sandbox.base import Sandbox
 from tbmm_env.sandbox.bubblewrap import BubblewrapSandbox
 from tbmm_env.sandbox.docker import DockerSandbox
 
@@ -38,10 +37,15 @@ def _attempt(name: str, probe: Callable[[], str], *, required: bool) -> Check:
         return Check(name=name, ok=False, required=required, detail=str(error))
 
 
-def _probing(sandbox: Sandbox) -> Callable[[], str]:
+def _lean() -> str:
+    found = lean.probe()
+    return f"{found.version}\nat {found.program}"
+
+
+def _probing(sandbox: DockerSandbox | BubblewrapSandbox) -> Callable[[], str]:
     def probe() -> str:
         sandbox.probe()
-        return "can start boxes"
+        return "\n".join(["can start boxes; not promised:", *(f"- {gap}" for gap in sandbox.known_gaps)])
 
     return probe
 
@@ -56,10 +60,10 @@ def run() -> list[Check]:
             detail=f"{__version__}, Python {platform.python_version()}, {platform.system()} {platform.release()}",
         ),
         _attempt("tasks", lambda: ", ".join(tasks.load(name).id for name in tasks.task_ids()), required=True),
-        _attempt("lean", lambda: str(lean.probe()), required=True),
+        _attempt("lean", _lean, required=True),
         _attempt("image", lambda: f"{(found := images.find()).key} at {found.path}", required=True),
     ]
-    sandboxes: tuple[Sandbox, ...] = (DockerSandbox(), BubblewrapSandbox())
+    sandboxes = (DockerSandbox(), BubblewrapSandbox())
     checks += [_attempt(f"sandbox {sandbox.name}", _probing(sandbox), required=False) for sandbox in sandboxes]
     return checks
 

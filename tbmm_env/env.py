@@ -8,7 +8,6 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import gymnasium
@@ -64,6 +63,7 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
     Raises:
         UnknownTask: no such task.
         UsageError: a keyword is none of its values.
+        TrajectoryError: the recorder's folder cannot be written.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 1}  # type: ignore[misc]
@@ -314,4 +314,6 @@ def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
 def _recorder(recorder: str | os.PathLike[str] | Recorder | None) -> Recorder | None:
     if recorder is None or callable(recorder):
         return recorder
-    return Store(Path(recorder)).append
+    store = Store(recorder)
+    store.prepare()
+    return store.append

@@ -113,6 +113,20 @@ def test_doctor(capsys: Capture, bwrap_sandbox: Sandbox, monkeypatch: pytest.Mon
     assert "tbmm image build" in " ".join(capsys.readouterr().out.split())
 
 
+def test_a_store_that_cannot_be_written_is_known_before_the_episode(capsys: Capture, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    assert main(["run", TASK, "--agent", "nop", "--sandbox", "bwrap", "--out", str(tmp_path / "file")]) == 2
+    said = capsys.readouterr().err
+    assert "--out" in said
+    assert "step 1" not in said
+
+
+def test_import_of_something_else(capsys: Capture, tmp_path: Path) -> None:
+    (tmp_path / "x.tar.zst").write_bytes(b"{}")
+    assert main(["image", "import", str(tmp_path / "x.tar.zst"), "--json"]) == 3
+    assert "is not a whole image file" in json.loads(capsys.readouterr().out)["error"]
+
+
 def test_run_nop(capsys: Capture, bwrap_sandbox: Sandbox, tmp_path: Path) -> None:
     arguments = [
         "run",

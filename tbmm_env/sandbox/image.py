@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING
 
 import zstandard
@@ -132,30 +132,51 @@ def import_(file: Path, progress: Progress | None = None) -> Image:
     Raises:
         ImageError: if the file is damaged, or holds the image of another version of this package.
     """
+    (progress or _silent)(1, 2, f"read {file}")
+    facts = _facts(file)
+    if facts.get("key") != recipe.key():
+        raise ImageError(
+            f"{file} holds image {facts.get('key')}, this version of tbmm-env needs {recipe.key()};"
+            " export it with the same version, or run `tbmm image build`"
+        )
     with _placing() as (folder, work):
         if work is not None:
-            (progress or _silent)(1, 1, f"unpack {file}")
-            try:
-                with (
-                    file.open("rb") as raw,
-                    zstandard.ZstdDecompressor().stream_reader(raw) as packed,
-                    tarfile.open(fileobj=packed, mode="r|") as archive,
-                ):
-                    archive.extraction_filter = getattr(tarfile, "tar_filter", None)  # older Pythons have none
-                    archive.extractall(work, members=_inside(archive))
-                facts = json.loads((work / MANIFEST).read_bytes())
-                (work / MANIFEST).unlink()
-            except (OSError, EOFError, ValueError, tarfile.TarError, zstandard.ZstdError) as error:
-                raise ImageError(f"{file} is not a whole image file: {error}; export it again") from error
-            if facts.get("key") != recipe.key():
-                raise ImageError(
-                    f"{file} holds image {facts.get('key')}, this version of tbmm-env needs {recipe.key()};"
-                    " export it with the same version, or run `tbmm image build`"
-                )
+            (progress or _silent)(2, 2, f"unpack {file}")
+            with _archive(file) as archive:
+                archive.extraction_filter = getattr(tarfile, "tar_filter", None)  # older Pythons have none
+                archive.extractall(work, members=_inside(archive))
+            (work / MANIFEST).unlink()
             _place(folder, work, facts)
     image = find()
     _offer_to_docker(image, progress)
     return image
+
+
+@contextmanager
+def _archive(file: Path) -> Iterator[tarfile.TarFile]:
+    """Open a file written by ``export``; whatever is wrong with it is said with its name."""
+    try:
+        with (
+            file.open("rb") as raw,
+            zstandard.ZstdDecompressor().stream_reader(raw) as packed,
+            tarfile.open(fileobj=packed, mode="r|") as archive,
+        ):
+            yield archive
+    except (OSError, EOFError, ValueError, tarfile.TarError, zstandard.ZstdError) as error:
+        raise ImageError(f"{file} is not a whole image file: {error}; export it again") from error
+
+
+def _facts(file: Path) -> dict[str, object]:
+    """Return the manifest in a file written by ``export``."""
+    with _archive(file) as archive:
+        for entry in _inside(archive):
+            if PurePosixPath(entry.name) == PurePosixPath(MANIFEST) and entry.isfile():
+                found = archive.extractfile(entry)
+                facts = json.loads(found.read(1 << 20) if found else b"")
+                if isinstance(facts, dict):
+                    return facts
+                break
+        raise ValueError(f"there is no {MANIFEST} in it")
 
 
 def _offer_to_docker(image: Image, progress: Progress | None) -> None:

@@ -17,6 +17,7 @@ import logging
 import os
 import re
 import secrets
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -158,6 +159,21 @@ class Store:
                 raise TrajectoryError(
                     f"cannot append to the trajectory store {self.path}: {error}; the episode is not stored, earlier"
                     " ones are: make room or name another folder"
+                ) from error
+
+    def prepare(self) -> None:
+        """Make the folder and see that files can be made in it: better known before an episode than after it.
+
+        Raises:
+            TrajectoryError: when the system refuses.
+        """
+        with self._lock:
+            try:
+                tempfile.TemporaryFile(dir=self._folder(self.path / _SEGMENTS)).close()
+            except OSError as error:
+                self._sure.clear()
+                raise TrajectoryError(
+                    f"the trajectory store {self.path} cannot be written: {error}; name another folder"
                 ) from error
 
     def close(self) -> None:

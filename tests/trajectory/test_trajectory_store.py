@@ -799,3 +799,19 @@ def test_a_large_episode_is_stored_and_read(tmp_path: Path) -> None:
 def test_limits_agree() -> None:
     header = b"P6\n%d 1\n255\n" % (schema.MAX_FIGURE_BYTES // 3)
     assert schema.MAX_FIGURE_BYTES + len(header) <= schema.MAX_RECORD_BYTES < segment.MAX_STORED_BYTES < 2**32
+
+
+# ---------------------------------------------------------------- known before an episode
+
+
+def test_prepare_makes_the_folder_and_nothing_else(tmp_path: Path) -> None:
+    store = Store(tmp_path / "轨迹" / "a")
+    store.prepare()
+    assert [path for path in store.path.rglob("*") if path.is_file()] == []
+    assert store.verify() == []
+
+
+def test_prepare_refuses_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(TrajectoryError, match="file.* cannot be written.*name another folder"):
+        Store(tmp_path / "file").prepare()
