@@ -21,7 +21,7 @@ from rich.table import Table
 
 from tbmm_env import __version__, doctor, instances, tasks
 from tbmm_env.env import ModelingEnv
-from tbmm_env.errors import TbmmError, TrajectoryError, UsageError
+from tbmm_env.errors import ImageError, TbmmError, TrajectoryError, UsageError
 from tbmm_env.judge.artifact import read_artifact
 from tbmm_env.judge.judge import Judge
 from tbmm_env.limits import PRESETS
@@ -148,13 +148,18 @@ def _image(args: argparse.Namespace) -> int:
         def step(number: int, total: int, text: str) -> None:
             bar.update(line, total=total, completed=number - 1, description=escape(text))
 
-        if args.action == "build":
-            image = images.build(step)
-        elif args.action == "export":
-            image = images.find()
-            images.export(args.file, step)
-        else:
-            image = images.import_(args.file, step)
+        try:
+            if args.action == "build":
+                image = images.build(step)
+            elif args.action == "export":
+                image = images.find()
+                images.export(args.file, step)
+            else:
+                image = images.import_(args.file, step)
+        except ImageError as error:
+            if args.action == "build":
+                raise
+            raise UsageError(str(error)) from error
     if args.json:
         _print_json({"key": image.key, "path": str(image.path), "docker_tag": image.docker_tag})
     else:

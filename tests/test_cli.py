@@ -123,7 +123,7 @@ def test_a_store_that_cannot_be_written_is_known_before_the_episode(capsys: Capt
 
 def test_import_of_something_else(capsys: Capture, tmp_path: Path) -> None:
     (tmp_path / "x.tar.zst").write_bytes(b"{}")
-    assert main(["image", "import", str(tmp_path / "x.tar.zst"), "--json"]) == 3
+    assert main(["image", "import", str(tmp_path / "x.tar.zst"), "--json"]) == 2
     assert "is not a whole image file" in json.loads(capsys.readouterr().out)["error"]
 
 
