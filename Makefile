@@ -7,7 +7,7 @@ TESTS ?= tests
 .PHONY: image demo test check bench full wheel clean
 
 $(VENV)/.ready: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(VENV) || { echo 'no virtual environment: on Debian, apt-get install python3-venv' >&2; exit 1; }
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -e '.[docker,lean,dev]'
 	touch $@
