@@ -26,7 +26,7 @@ from tbmm_env.judge.artifact import read_artifact
 from tbmm_env.judge.judge import Judge
 from tbmm_env.limits import PRESETS
 from tbmm_env.record import Instance, Judgement, Observation
-from tbmm_env.report import judgement_json, print_judgement, short
+from tbmm_env.report import exact, judgement_json, print_judgement, short
 from tbmm_env.rollout import policies
 from tbmm_env.rollout.episode import run_episode
 from tbmm_env.sandbox import image as images
@@ -93,7 +93,7 @@ def _show(args: argparse.Namespace) -> int:
                         "kind": metric.kind,
                         "direction": metric.direction,
                         "shape": metric.shape,
-                        "weight": str(metric.weight),
+                        "weight": exact(metric.weight),
                         "tolerance": float(metric.tolerance),
                         "requires": list(metric.requires),
                         "reason": metric.reason,
@@ -113,7 +113,7 @@ def _show(args: argparse.Namespace) -> int:
         table.add_column(column, no_wrap=column == "metric")
     for metric in task.metrics:
         tolerance = short(metric.tolerance)
-        table.add_row(metric.key, metric.unit, metric.direction, metric.shape, str(metric.weight), tolerance)
+        table.add_row(metric.key, metric.unit, metric.direction, metric.shape, exact(metric.weight), tolerance)
     _out.print(table)
     gate = Table("obligation", "form", "what must hold", title="Gate", title_justify="left")
     for entry in task.obligations:

@@ -148,7 +148,7 @@ class Instance:
     parameters: Mapping[str, JsonValue]
 
 
-# ---------------------------------------------------------------- box and step
+# ---------------------------------------------------------------- box, step, artifact, answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,9 +194,6 @@ class Observation:
     figures: tuple[NDArray[np.uint8], ...]
 
 
-# ---------------------------------------------------------------- artifact and answer
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
     """Bytes left at /workspace/answer.json, or why there are none.
@@ -230,7 +227,7 @@ class Answer:
     problems: tuple[Problem, ...] = ()
 
 
-# ---------------------------------------------------------------- replay, gate, score
+# ---------------------------------------------------------------- replay, gate, score, certificate, judgement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,9 +315,6 @@ class Score:
     questions: Mapping[str, Fraction]
 
 
-# ---------------------------------------------------------------- certificate and judgement
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
     """Generated Lean text and the kernel's word on it.
@@ -344,7 +338,11 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """The verdict on one answer; a function of instance and artifact bytes only."""
+    """The verdict on one answer; a function of instance and artifact bytes only.
+
+    ``o_eval_without_exclusions`` is the O-Eval against every award paper's values, whatever the audit says of them;
+    ``questions_gated`` holds question scores, each behind its own obligations. Neither is ever the reward.
+    """
 
     task: str
     instance: Instance
@@ -356,6 +354,8 @@ class Judgement:
     artifact_sha256: str
     problems: tuple[Problem, ...] = ()
     score: Score | None = None
+    o_eval_without_exclusions: Fraction = Fraction(0)
+    questions_gated: Mapping[str, Fraction] = field(default_factory=dict)
     obligations: tuple[Obligation, ...] = ()
     certificate: Certificate | None = None
     notes: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -10,6 +11,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from tbmm_env.judge.evaluation import is_multi_reference
+from tbmm_env.judge.numeral import exact_text
 from tbmm_env.record import (
     Certificate,
     Instance,
@@ -21,22 +24,28 @@ from tbmm_env.record import (
 )
 
 _OUTCOME_STYLE = {"scored": "bold green", "infeasible": "bold red", "malformed": "bold red", "missing": "bold yellow"}
+_CELL_CHARACTERS = 12
 _STATE_STYLE = {"holds": "green", "violated": "bold red", "unwitnessed": "yellow"}
 
 
 def exact(value: Fraction | None) -> str | None:
-    """Return a rational as text: ``p/q``, or ``p`` for an integer."""
-    return None if value is None else str(value)
+    """Return a rational as text; see :func:`tbmm_env.judge.numeral.exact_text`."""
+    return None if value is None else exact_text(value)
 
 
 def number(value: Fraction | None) -> float | None:
-    """Return a rational as the nearest float, for display."""
-    return None if value is None else float(value)
+    """Return a rational as the nearest finite float, for display."""
+    if value is None:
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return sys.float_info.max if value > 0 else -sys.float_info.max
 
 
 def short(value: Fraction | float | None) -> str:
     """Return at most 10 significant digits of a number."""
-    return "-" if value is None else f"{float(value):.10g}"
+    return "-" if value is None else f"{number(value) if isinstance(value, Fraction) else value:.10g}"
 
 
 # ---------------------------------------------------------------- JSON
@@ -115,13 +124,17 @@ def judgement_json(judgement: Judgement) -> dict[str, JsonValue]:
         "instance": instance_json(judgement.instance),
         "outcome": judgement.outcome,
         "reward": float(judgement.reward),
-        "reward_exact": str(judgement.reward),
+        "reward_exact": exact_text(judgement.reward),
         "o_eval": float(score.o_eval) if score else 0.0,
-        "o_eval_exact": str(score.o_eval) if score else "0",
+        "o_eval_exact": exact_text(score.o_eval) if score else "0",
+        "o_eval_without_exclusions": float(judgement.o_eval_without_exclusions),
+        "o_eval_without_exclusions_exact": exact_text(judgement.o_eval_without_exclusions),
         "verified": float(score.verified) if score else 0.0,
-        "verified_exact": str(score.verified) if score else "0",
+        "verified_exact": exact_text(score.verified) if score else "0",
         "questions": {key: float(value) for key, value in score.questions.items()} if score else {},
+        "questions_gated": {key: float(value) for key, value in judgement.questions_gated.items()},
         "papers": {key: float(value) for key, value in score.per_reference.items()} if score else {},
+        "multi_reference": is_multi_reference(score) if score else False,
         "reason": judgement.reason,
         "problems": [{"path": problem.path, "message": problem.message} for problem in judgement.problems],
         "metrics": [_metric(entry) for entry in score.metrics] if score else [],
@@ -170,12 +183,19 @@ def _metric_table(judgement: Mapping[str, Any]) -> Table:
         table.add_column(column, justify="left" if words else "right", no_wrap=column != "panel", overflow="fold")
     for entry in judgement["metrics"]:
         ours = entry["verified"]
-        votes = ", ".join(reference["score_exact"] for reference in entry["references"])
+        votes = ", ".join(_cell(reference) for reference in entry["references"])
         value, anchor = short(entry["value"]), short(ours["reference"])
-        table.add_row(entry["key"], value, anchor, entry["unit"], ours["score_exact"], votes or "-")
+        table.add_row(entry["key"], value, anchor, entry["unit"], _cell(ours), votes or "-")
     table.add_section()
     table.add_row("all", "", "", "", f"{judgement['verified']:.6f}", f"{judgement['o_eval']:.6f}")
+    table.add_row("all, no exclusions", "", "", "", "", f"{judgement['o_eval_without_exclusions']:.6f}")
     return table
+
+
+def _cell(reference: Mapping[str, Any]) -> str:
+    """Return a score as a fraction when that is short, else as a decimal."""
+    text: str = reference["score_exact"]
+    return text if len(text) <= _CELL_CHARACTERS else short(reference["score"])
 
 
 def _gate_table(judgement: Mapping[str, Any]) -> Table:

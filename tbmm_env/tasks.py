@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
@@ -21,6 +23,9 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 from tbmm_env.data import data_path
 from tbmm_env.errors import BadTask, UnknownTask
 from tbmm_env.record import Language, MetricSpec, ObligationSpec, ReferenceValue
+
+INCOMPARABLE = ("different_unit_of_analysis", "no_numeric_estimate")
+"""Exclusion reasons that say a value counts something else than the metric, or is no number: nobody can compare it."""
 
 _STRICT = ConfigDict(extra="forbid")
 _Record = TypeVar("_Record")
@@ -52,6 +57,37 @@ class PaperValue:
     note: str = ""
 
 
+@checked_dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
+class AbsentValue:
+    """A paper without a number for a metric (``all`` for every metric), kept for the audit table; it has no vote."""
+
+    paper: str
+    metric: str
+    reason: Literal["no_numeric_estimate", "number_only_in_figure", "figure_only", "figure_only_logistic_prior"]
+    note: str = ""
+
+
+@checked_dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
+class OracleSpec:
+    """What the oracle earns on the official instance: inclusive range of the reward, and exactly ``verified``."""
+
+    reward: tuple[Fraction, Fraction]
+    verified: Fraction
+
+
+@checked_dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
+class ContractSpec:
+    """What ``tbmm check-task`` holds a task to.
+
+    Attributes:
+        baseline_score: ``verified`` of the trivial answers together.
+        free_leaves: paths of answer leaves that no obligation restricts, with the reason.
+    """
+
+    baseline_score: Fraction
+    free_leaves: dict[str, str] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """A loaded task package.
@@ -61,12 +97,17 @@ class Task:
         version: of statement, metrics and obligations together.
         titles: by language.
         panel_version: of the frozen panel.
+        panel_sha256: of the panel as it was frozen, see :func:`panel_hash`.
         answer_schema: JSON Schema (2020-12) of the answer.
         replay_names: what the replay yields.
         metrics: scored numbers.
         obligations: the gate.
         papers: published values with their audit.
+        absent: papers without a number.
         anchor: our own reproduced official values.
+        oracle: what the oracle earns.
+        contracts: what the contracts of this task ask for.
+        contested: whether papers disagree on the finding itself; the task is then left out of headline means.
     """
 
     id: str
@@ -76,13 +117,18 @@ class Task:
     letter: str
     titles: Mapping[Language, str]
     panel_version: str
+    panel_sha256: str
     answer_schema: dict[str, Any]
     replay_names: tuple[ReplayName, ...]
     metrics: tuple[MetricSpec, ...]
     obligations: tuple[ObligationSpec, ...]
     papers: tuple[PaperValue, ...]
+    absent: tuple[AbsentValue, ...]
     anchor: Mapping[str, Fraction]
+    oracle: OracleSpec
+    contracts: ContractSpec
     folder: Path
+    contested: bool = False
 
     @property
     def references(self) -> tuple[ReferenceValue, ...]:
@@ -91,6 +137,20 @@ class Task:
             ReferenceValue(paper=p.paper, metric=p.metric, value=p.value, resolution=p.resolution)
             for p in self.papers
             if p.votes
+        )
+
+    @property
+    def unaudited_references(self) -> tuple[ReferenceValue, ...]:
+        """The values of all papers with an award, whatever the audit says of them; the same kind of number throughout.
+
+        Left out are only values that are no number of the metric's kind, for which there is no comparison to make:
+        those whose exclusion reason is one of ``INCOMPARABLE``. Metrics that are excluded by configuration are not
+        declared at all, so they are excluded here too. Values read off a figure are numbers and stay.
+        """
+        return tuple(
+            ReferenceValue(paper=p.paper, metric=p.metric, value=p.value, resolution=p.resolution)
+            for p in self.papers
+            if p.kind in ("outstanding_paper", "awarded_paper") and p.exclusion_reason not in INCOMPARABLE
         )
 
 
@@ -132,16 +192,21 @@ class _TaskFile:
     title_en: str
     title_zh: str
     panel_version: str
+    panel_sha256: str
+    oracle: OracleSpec
+    contracts: ContractSpec
     answer: dict[str, Any]
     replay: list[ReplayName]
     metric: list[dict[str, Any]]
     obligation: list[dict[str, Any]]
+    contested: bool = False
 
 
 @checked_dataclass(frozen=True, kw_only=True, config=_STRICT)
 class _ReferenceFile:
     reference: list[PaperValue]
     anchor: dict[str, Fraction]
+    absent: list[AbsentValue] = field(default_factory=list)
 
 
 _SCHEMA_KEYS = {
@@ -156,6 +221,44 @@ def load(task_id: str) -> Task:
 
     Args:
         task_id: with or without the ``tbmm/`` prefix.
+
+    Raises:
+        UnknownTask: no such package; the message lists what there is.
+        BadTask: a file breaks its format, or the panel is not the frozen one; the message names file, field and value.
+    """
+    task = load_unfrozen(task_id)
+    now = panel_hash(task)
+    if task.panel_sha256 != now:
+        raise BadTask(
+            f"{task.id}: panel {task.panel_version} was frozen with sha256 {task.panel_sha256 or 'none'}, but"
+            f" references.toml and the metrics give {now}; a changed panel takes a new version:"
+            f" tbmm audit-panel {task.id} --freeze NEW_VERSION"
+        )
+    return task
+
+
+def panel_hash(task: Task) -> str:
+    """Return the sha256 of what a panel version stands for.
+
+    That is the version, anchor, the published values with status and vote, and the fields of the metrics that enter a
+    score. Words (``where``, ``note``, ``reason``) may be mended without a new version.
+    """
+    papers = sorted(
+        (p.paper, p.metric, str(p.value), str(p.resolution), p.kind, p.status, p.votes, p.exclusion_reason)
+        for p in task.papers
+    )
+    metrics = sorted(
+        (m.key, m.unit, m.kind, m.direction, m.shape, [str(h) for h in m.ladder], str(m.weight), str(m.tolerance),
+         str(m.grid), m.value, m.truth or "", [str(end) for end in m.domain], list(m.requires))
+        for m in task.metrics
+    )  # fmt: skip
+    anchor = sorted((key, str(value)) for key, value in task.anchor.items())
+    content = [task.panel_version, anchor, papers, metrics]
+    return hashlib.sha256(json.dumps(content, ensure_ascii=True).encode()).hexdigest()
+
+
+def load_unfrozen(task_id: str) -> Task:
+    """Load one task package strictly, whether or not its panel is the frozen one; for the audit alone.
 
     Raises:
         UnknownTask: no such package; the message lists what there is.
@@ -183,13 +286,18 @@ def load(task_id: str) -> Task:
         letter=head.letter,
         titles={"en": head.title_en, "zh": head.title_zh},
         panel_version=head.panel_version,
+        panel_sha256=head.panel_sha256,
         answer_schema=head.answer,
         replay_names=tuple(head.replay),
         metrics=metrics,
         obligations=obligations,
         papers=tuple(papers.reference),
+        absent=tuple(papers.absent),
         anchor=papers.anchor,
+        oracle=head.oracle,
+        contracts=head.contracts,
         folder=folder,
+        contested=head.contested,
     )
     _check(task, name)
     return task
@@ -229,13 +337,20 @@ def _check(task: Task, name: str) -> None:
     for operand in operands:
         if operand.startswith("replay:"):
             need(operand[7:] in replayed, f"operand {operand!r} names no [[replay]] entry")
+    votes = [(paper.paper, paper.metric) for paper in task.papers]
     for paper in task.papers:
         where = f"references.toml: {paper.paper}, {paper.metric}"
         need(paper.metric in keys, f"{where}: there is no such metric")
+        need(votes.count((paper.paper, paper.metric)) == 1, f"{where}: occurs twice; a paper has one value a metric")
         need(not paper.votes or paper.status in ("confirmed", "suboptimal", "convention"),
              f"{where}: status {paper.status} cannot vote")  # fmt: skip
         need(not paper.votes or paper.kind in ("outstanding_paper", "awarded_paper"),
              f"{where}: kind {paper.kind} has no award and cannot vote")  # fmt: skip
+    for absent in task.absent:
+        where = f"references.toml: absent {absent.paper}, {absent.metric}"
+        need(absent.metric in (*keys, "all"), f"{where}: there is no such metric")
+    low, high = task.oracle.reward
+    need(0 <= low <= high <= 1, f"task.toml: oracle: reward is {low} .. {high}; it must be a range within 0 .. 1")
     for replay in task.replay_names:
         need(_is_power_of_ten(replay.grid), f"replay {replay.name}: grid is {replay.grid}; it must be a power of ten")
     _check_schema(task.answer_schema, f"{name}/task.toml: answer")

@@ -16,6 +16,7 @@ from fractions import Fraction
 
 from tbmm_env.errors import BadTask, CertificateRejected, JudgeError
 from tbmm_env.judge import lean
+from tbmm_env.judge.numeral import DECIMAL_BITS, decimal_text
 from tbmm_env.limits import JUDGE, JudgeLimits
 from tbmm_env.record import (
     Certificate,
@@ -41,7 +42,6 @@ RESULT_BITS = 65_536
 TERMS = 20_000
 """Operands of all obligations together."""
 
-_HEXADECIMAL_BITS = 4096  # above, decimals would meet Python's limit on converting integers to text
 _TERMS_A_DEFINITION = 200  # keeps nesting, and so the parser's stack, small
 _ID = re.compile(r"[a-z0-9_]{1,80}")
 _DIRECTIONS = {
@@ -336,7 +336,7 @@ def _shape(spec: MetricSpec) -> str:
 
 def _equals(mean: str, result: Fraction) -> str:
     if result < 0:
-        raise JudgeError(f"a result of {result} is negative")
+        raise JudgeError(f"a result of {decimal_text(result)} is negative")
     p = _literal(result.numerator, RESULT_BITS, "a result")
     q = _literal(result.denominator, RESULT_BITS, "a result")
     return f"Frac.is ({mean}) {p} {q}"
@@ -364,7 +364,7 @@ def _count(number: Fraction, unit: int) -> str:
 def _literal(number: int, limit_bits: int, what: str) -> str:
     if number < 0 or number.bit_length() > limit_bits:
         raise JudgeError(f"{what} has {number.bit_length()} bits; a certificate takes {limit_bits} bits")
-    return str(number) if number.bit_length() <= _HEXADECIMAL_BITS else hex(number)
+    return str(number) if number.bit_length() <= DECIMAL_BITS else hex(number)
 
 
 def _signed(number: Fraction, unit: int) -> str:

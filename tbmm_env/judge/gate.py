@@ -185,7 +185,7 @@ class _Decision:
 
 def _decide(spec: ObligationSpec, sources: _Sources) -> Obligation:
     if spec.tolerance < 0:
-        raise BadTask(f"obligation {spec.id}: tolerance {spec.tolerance} is negative")
+        raise BadTask(f"obligation {spec.id}: tolerance {decimal_text(spec.tolerance)} is negative")
     try:
         decision = _FORMS[spec.form](spec, sources)
     except _AbsentError as absent:

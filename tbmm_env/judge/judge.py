@@ -6,15 +6,18 @@ wrong becomes an outcome with a sentence; what we did wrong is an exception and 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from fractions import Fraction
 from types import TracebackType
 from typing import Self
 
 from tbmm_env.errors import ReplayFailed
+from tbmm_env.instances import is_official
 from tbmm_env.judge import artifact as artifacts
 from tbmm_env.judge import lean
 from tbmm_env.judge.certificate import certify
+from tbmm_env.judge.evaluation import gated_questions
 from tbmm_env.judge.gate import operand, resolve
 from tbmm_env.judge.replay import Replayer, round_to_grid
 from tbmm_env.judge.score import score
@@ -102,7 +105,9 @@ class Judge:
         scored = score(self.task.metrics, panel, values, states, claims)
         violated = [entry for entry in obligations if entry.state == "violated"]
         reward = Fraction(0) if violated else scored.o_eval
-        certificate = certify(self.task.metrics, panel, values, obligations, scored, reward)
+        everybody = self._without_exclusions(instance, panel)
+        unaudited = score(self.task.metrics, everybody, values, states, claims)
+        certificate = certify(self.task.metrics, panel, values, obligations, scored, reward, limits=self._limits)
         if violated:
             reason = "; ".join(f"{entry.spec.id}: {entry.reason}" for entry in violated)
         else:
@@ -116,6 +121,10 @@ class Judge:
             reason=reason,
             problems=answer.problems,
             score=scored,
+            o_eval_without_exclusions=unaudited.o_eval,
+            questions_gated=gated_questions(
+                scored.questions, {entry.spec.id: entry.spec.question for entry in violated}
+            ),
             obligations=obligations,
             certificate=certificate,
             notes=replay.notes,
@@ -128,6 +137,12 @@ class Judge:
             if found is not None and len(found) == 1:
                 values[metric.key] = round_to_grid(found[0], metric.grid)
         return values
+
+    def _without_exclusions(self, instance: Instance, panel: Panel) -> Panel:
+        """Return a panel of all award papers' values; a sampled instance has no papers, audited or not."""
+        if not is_official(self.task, instance):
+            return panel
+        return dataclasses.replace(panel, references=self.task.unaudited_references)
 
     def _compare_truths(self, instance: Instance, replay: Replay, panel: Panel) -> None:
         """Refuse to score an asked number against an anchor that this very replay contradicts."""

@@ -135,9 +135,10 @@ def _check_metrics(metrics: Sequence[MetricSpec], states: Mapping[str, State]) -
     for spec in metrics:
         faults = {
             "is declared twice": keys.count(spec.key) > 1,
-            f"has weight {spec.weight}; it must be positive": spec.weight <= 0,
-            f"has tolerance {spec.tolerance}; it must not be negative": spec.tolerance < 0,
-            f"has domain {spec.domain[0]} .. {spec.domain[1]}, which is empty": spec.domain[0] > spec.domain[1],
+            f"has weight {decimal_text(spec.weight)}; it must be positive": spec.weight <= 0,
+            f"has tolerance {decimal_text(spec.tolerance)}; it must not be negative": spec.tolerance < 0,
+            f"has domain {' .. '.join(map(decimal_text, spec.domain))}, which is empty": spec.domain[0]
+            > spec.domain[1],
             "has a ladder and another shape": bool(spec.ladder) != (spec.shape == "ladder"),
             "has a negative threshold": any(threshold < 0 for threshold in spec.ladder),
         }
@@ -156,7 +157,9 @@ def _references(metrics: Sequence[MetricSpec], panel: Panel) -> dict[str, list[R
         if (entry.paper, entry.metric) in seen:
             raise BadTask(f"paper {entry.paper} reports {entry.metric} twice")
         if entry.resolution < 0:
-            raise BadTask(f"paper {entry.paper} reports {entry.metric} with negative resolution {entry.resolution}")
+            raise BadTask(
+                f"paper {entry.paper} reports {entry.metric} with negative resolution {decimal_text(entry.resolution)}"
+            )
         seen.add((entry.paper, entry.metric))
         by_metric[entry.metric].append(entry)
     for spec in metrics:
