@@ -11,7 +11,7 @@ import importlib.util
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from tbmm_env.limits import JUDGE, JudgeLimits
 WAY_OUT = "install Lean with `pip install 'tbmm-env[lean]'`, or set TBMM_LEAN to a `lean` executable (4.35.0)"
 
 # One thread with a 64 MiB stack: few arenas and stacks count against the address space, long lists still fit.
-_OPTIONS = ("-j1", "-s", "65536", "-t0", "-DmaxRecDepth=100000")
+OPTIONS = ("-j1", "-s", "65536", "-t0", "-DmaxRecDepth=100000")
 
 # sys.argv is -c, limits, library, arguments of lean.
 _CALL_LEAN_MAIN = """\
@@ -57,6 +57,12 @@ _ALLOWED = re.compile(
     r"|weight|scale|tolerance|direction|shape|value|low|high|baseline|needs"
     r"|Terms\.ten|Signed\.le|Obligations\.hold|Obligation\.allowed|Frac\.is|Paper\.mean"
 )
+CHECK_ARGUMENTS = (*OPTIONS, "--json", "--stdin")
+"""How Lean is asked to check the text on its standard input."""
+
+RunText = Callable[[str, JudgeLimits], child.Finished]
+"""Lets Lean, called with ``CHECK_ARGUMENTS``, run to its end on a text; errors as of ``run``."""
+
 _NO_AXIOMS = re.compile(r"'(?P<name>[^']+)' does not depend on any axioms")
 _AXIOMS = re.compile(r"'(?P<name>[^']+)' depends on axioms: \[(?P<axioms>[^\]]*)\]", re.DOTALL)
 
@@ -139,7 +145,9 @@ def probe() -> Toolchain:
     return find()
 
 
-def check(text: str, theorems: Sequence[str], *, limits: JudgeLimits = JUDGE) -> CheckResult:
+def check(
+    text: str, theorems: Sequence[str], *, limits: JudgeLimits = JUDGE, run_text: RunText | None = None
+) -> CheckResult:
     """Let the kernel check a text that imports ``TBMM`` or nothing.
 
     Accepted means all of these together: the text holds nothing that ``refusals`` names, Lean exits with 0 and prints
@@ -150,6 +158,7 @@ def check(text: str, theorems: Sequence[str], *, limits: JudgeLimits = JUDGE) ->
         text: Lean source.
         theorems: full names of the expected theorems; the text must hold ``#print axioms`` of each.
         limits: budgets of the Lean process.
+        run_text: runs Lean; default: a new process.
 
     Raises:
         LeanUnavailable: Lean or its library cannot be found, started or compiled.
@@ -167,7 +176,7 @@ def check(text: str, theorems: Sequence[str], *, limits: JudgeLimits = JUDGE) ->
             version=toolchain.version,
             wall_s=0.0,
         )
-    return ask_kernel(text, theorems, limits=limits)
+    return ask_kernel(text, theorems, limits=limits, run_text=run_text)
 
 
 def refusals(text: str) -> tuple[str, ...]:
@@ -189,11 +198,12 @@ def refusals(text: str) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def ask_kernel(text: str, theorems: Sequence[str], *, limits: JudgeLimits = JUDGE) -> CheckResult:
+def ask_kernel(
+    text: str, theorems: Sequence[str], *, limits: JudgeLimits = JUDGE, run_text: RunText | None = None
+) -> CheckResult:
     """Run Lean on a text without refusing any; see ``check``. It is meant for our own text alone."""
     toolchain = find()
-    arguments = (*_OPTIONS, "--json", "--stdin")
-    finished = run(toolchain, arguments, stdin=text.encode(), lean_path=library(limits), limits=limits)
+    finished = (run_text or run_cold)(text, limits)
     errors, listed = _messages(finished.stdout)
     axioms = {name: listed[name] for name in theorems if name in listed}
     reasons = [f"error: {error}" for error in errors]
@@ -227,18 +237,23 @@ def library(limits: JudgeLimits = JUDGE) -> Path:
     toolchain = find()
 
     def compile_module(source: Path, root: Path, target: Path) -> None:
-        arguments = (*_OPTIONS, "--json", "-R", str(root), "-o", str(target), str(source))
+        arguments = (*OPTIONS, "--json", "-R", str(root), "-o", str(target), str(source))
         finished = run(toolchain, arguments, stdin=b"", lean_path=target_root(source, root, target), limits=limits)
         errors, _ = _messages(finished.stdout)
         if finished.exit_status != 0 or errors or not target.is_file():
             raise JudgeError(f"{source.name} does not compile with {toolchain.version}: {finished}; {errors[:3]}")
 
-    return compiled_library(toolchain.version + " ".join(_OPTIONS), compile_module)
+    return compiled_library(toolchain.version + " ".join(OPTIONS), compile_module)
 
 
 def target_root(source: Path, root: Path, target: Path) -> Path:
     """Return the folder that holds compiled modules, given one module's source and target."""
     return target.parents[len(source.relative_to(root).parts) - 1]
+
+
+def run_cold(text: str, limits: JudgeLimits) -> child.Finished:
+    """Run a new Lean process on a text; see ``RunText``."""
+    return run(find(), CHECK_ARGUMENTS, stdin=text.encode(), lean_path=library(limits), limits=limits)
 
 
 def run(
@@ -276,6 +291,15 @@ def _start(
         )
     except OSError as error:
         raise LeanUnavailable(f"Lean ({program}) could not be started: {error}; {WAY_OUT}") from error
+    return ended_by_itself(finished, limits)
+
+
+def ended_by_itself(finished: child.Finished, limits: JudgeLimits) -> child.Finished:
+    """Return what it is given.
+
+    Raises:
+        JudgeError: a signal ended Lean or it exceeded its wall time.
+    """
     if finished.timed_out or finished.signal is not None:
         raise JudgeError(
             f"Lean did not end by itself: {finished}; limits are {limits.lean_wall_s} s wall, {limits.lean_cpu_s} s"
