@@ -1,0 +1,356 @@
+"""Contracts: what every task must keep, run by ``tbmm check-task`` and by the tests.
+
+Each contract is a function that returns the sentence of its success and the list of its faults.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from tbmm_env import instances, panel, tasks
+from tbmm_env.env import ModelingEnv
+from tbmm_env.errors import BadTask, TbmmError
+from tbmm_env.judge.artifact import read_artifact, regular
+from tbmm_env.judge.judge import Judge
+from tbmm_env.leaves import flips, json_bytes
+from tbmm_env.limits import PRESETS
+from tbmm_env.record import Artifact, Judgement
+from tbmm_env.rollout import policies
+from tbmm_env.rollout.episode import run_episode
+from tbmm_env.tasks import Task
+
+ARTIFACT_BYTES = PRESETS["contest"].artifact_bytes
+SandboxName = Literal["auto", "docker", "bwrap"]
+OnStart = Callable[[str, int, int], None]
+Found = tuple[str, list[str]]
+"""The sentence of success, and the faults."""
+
+_LABEL_KEYS = {"outcome", "about", "violated", "unwitnessed", "reason", "o_eval", "verified", "reward"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contract:
+    """One contract's result: ``sentence`` says what holds, or every fault."""
+
+    name: str
+    ok: bool
+    sentence: str
+
+
+# ---------------------------------------------------------------- labelled submissions
+
+
+def labels(task: Task) -> list[Path]:
+    """Return the labels of all submissions: ``submissions/<outcome>/<name>.toml``, sorted."""
+    return sorted((task.folder / "submissions").glob("*/*.toml"))
+
+
+def judge_label(judge: Judge, label: Path) -> Judgement:
+    """Judge the submission that a label stands beside; none for the outcome ``missing``."""
+    artifact = (
+        Artifact(status="missing")
+        if label.parent.name == "missing"
+        else read_artifact(label.with_suffix(".json"), ARTIFACT_BYTES)
+    )
+    return judge.judge(instances.official(judge.task), artifact)
+
+
+def label_faults(judgement: Judgement, label: Path) -> list[str]:
+    """Return where a judgement is not what its label says: outcome, reason, scores, obligations and certificate.
+
+    Raises:
+        BadTask: the label cannot be read or holds an unknown key.
+    """
+    name = f"{label.parent.name}/{label.stem}"
+    try:
+        expected: dict[str, Any] = tomllib.loads(label.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadTask(f"submissions/{name}.toml cannot be read: {error}") from error
+    if unknown := set(expected) - _LABEL_KEYS:
+        raise BadTask(f"submissions/{name}.toml: unknown key {sorted(unknown)[0]!r}")
+    faults: list[str] = []
+
+    def need(condition: bool, fault: str) -> None:
+        if not condition:
+            faults.append(f"{name}: {fault}")
+
+    states = {entry.spec.id: entry.state for entry in judgement.obligations}
+    violated = [key for key, state in states.items() if state == "violated"]
+    need(expected.get("outcome") == label.parent.name, f"labelled {expected.get('outcome')} in another folder")
+    need(judgement.outcome == label.parent.name, f"is {judgement.outcome}: {judgement.reason}")
+    wanted = expected.get("violated", [])
+    need(sorted(violated) == sorted(wanted), f"violates {violated}; its label says {wanted}")
+    absent = [key for key in expected.get("unwitnessed", []) if states.get(key) != "unwitnessed"]
+    need(not absent, f"{absent} should be unwitnessed")
+    need(expected.get("reason", "") in judgement.reason, f"reason {judgement.reason!r} lacks {expected.get('reason')!r}")
+    for key in ("o_eval", "verified"):
+        if key in expected:
+            low, high = (Fraction(end) for end in expected[key])
+            value = None if judgement.score is None else getattr(judgement.score, key)
+            need(value is not None and low <= value <= high, f"{key} is {value}; its label says {low} .. {high}")
+    if judgement.outcome != "scored":
+        need(judgement.reward == 0, f"a {judgement.outcome} answer has reward {judgement.reward}")
+    if "reward" in expected:
+        need(judgement.reward == Fraction(expected["reward"]), f"reward is {judgement.reward}")
+    if judgement.outcome in ("scored", "infeasible"):
+        certificate = judgement.certificate
+        need(certificate is not None and certificate.accepted and certificate.axioms == (), "no accepted certificate")
+        unnamed = [key for key in violated if not proved_violated(judgement, key)]
+        need(not unnamed, f"Lean does not name {unnamed}")
+    else:
+        need(judgement.certificate is None, f"a {judgement.outcome} answer has a certificate")
+    return faults
+
+
+def proved_violated(judgement: Judgement, obligation: str) -> bool:
+    """Whether the certificate has the theorem that an obligation is violated."""
+    place = next((i for i, entry in enumerate(judgement.obligations) if entry.spec.id == obligation), None)
+    names = judgement.certificate.theorems if judgement.certificate else ()
+    return any(name.endswith(f".violated_{place}_{obligation}") for name in names)
+
+
+# ---------------------------------------------------------------- the contracts
+
+
+class _Run:
+    """What the contracts of one run share: a judge, a bench, and judgements that were made already."""
+
+    def __init__(self, task: Task, sandbox: SandboxName) -> None:
+        self.task = task
+        self.sandbox: SandboxName = sandbox
+        self.judge = Judge(task, artifact_bytes=ARTIFACT_BYTES)
+        self._bench: panel.Bench | None = None
+        self._labelled: dict[Path, Judgement] = {}
+
+    @property
+    def bench(self) -> panel.Bench:
+        """The bench; made when it is first asked for, as it needs the optimum submission."""
+        if self._bench is None:
+            self._bench = panel.Bench(self.task)
+        return self._bench
+
+    def labelled(self, label: Path) -> Judgement:
+        """The judgement of a labelled submission."""
+        if label not in self._labelled:
+            self._labelled[label] = judge_label(self.judge, label)
+        return self._labelled[label]
+
+    def judged(self, data: bytes) -> Judgement:
+        """The judgement of an answer to the official instance."""
+        return self.judge.judge(instances.official(self.task), regular(data))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.judge.close()
+        if self._bench is not None:
+            self._bench.__exit__(kind, error, trace)
+
+
+def _gate(run: _Run) -> Found:
+    states = {entry.spec.id: entry for entry in run.bench.gate(run.bench.optimum)}
+    faults = [f"{key} is {e.state} at the optimum: {e.reason}" for key, e in states.items() if e.state != "holds"]
+    faults += [f"the optimum is incomplete: {message}" for message in run.bench.left_out]
+    if not states:
+        faults.append("there is no obligation")
+    return f"{len(states)} obligations, all of which hold at the optimum", faults
+
+
+def _references(run: _Run) -> Found:
+    rows = panel.audit(run.task).rows
+    voting = [row for row in rows if row.votes]
+    faults = [
+        f"{row.paper}, {row.metric}: votes, and {row.published} {row.replayed}"
+        for row in voting
+        if row.feasible is False
+    ]
+    replayed = sum(row.feasible is not None for row in voting)
+    return f"{replayed} of {len(voting)} voting values can be replayed, and pass the gate", faults
+
+
+def _labels(run: _Run) -> Found:
+    found = labels(run.task)
+    faults = [fault for label in found for fault in label_faults(run.labelled(label), label)]
+    outcomes = {label.parent.name for label in found}
+    faults += [f"no submission is labelled {name}" for name in _OUTCOMES if name not in outcomes]
+    alone = {path.with_suffix("") for path in (run.task.folder / "submissions").glob("*/*.json")}
+    alone -= {label.with_suffix("") for label in found}
+    faults += [f"{path.parent.name}/{path.name}.json has no label" for path in sorted(alone)]
+    return f"{len(found)} labelled submissions get their outcome for their reason", faults
+
+
+_OUTCOMES = ("scored", "infeasible", "malformed", "missing")
+
+
+def _can_fail(run: _Run) -> Found:
+    seen = {
+        entry.spec.id
+        for label in labels(run.task)
+        if label.parent.name == "infeasible"
+        for entry in run.labelled(label).obligations
+        if entry.state == "violated"
+    }
+    faults = [f"no labelled submission violates {spec.id}" for spec in run.task.obligations if spec.id not in seen]
+    return f"each of {len(run.task.obligations)} obligations is violated by a labelled submission", faults
+
+
+def _leaves(run: _Run) -> Found:
+    faults: list[str] = []
+    free = dict(run.task.contracts.free_leaves)
+    found = flips(run.bench)
+    flipped: set[tuple[str, str]] = set()
+    judged: dict[bytes, Judgement] = {}
+    for leaf in found:
+        reason = next((free.pop(key) for key in (leaf.path, leaf.pattern) if key in free), None)
+        if reason is not None and leaf.flipped:
+            faults.append(f"{leaf.path} is declared free ({reason}), and moving it violates {sorted(leaf.flipped)}")
+        elif reason is None:
+            faults += [f"{leaf.path}: no move violates {key}, which reads it" for key in leaf.unmoved]
+            if not leaf.flipped and not leaf.unmoved:
+                faults.append(f"{leaf.path}: no move violates any obligation; declare it in free_leaves with a reason")
+        for key, answer in leaf.flipped.items():
+            data = json_bytes(answer)
+            judgement = judged.setdefault(data, run.judged(data)) if data not in judged else judged[data]
+            flipped.add((leaf.path, key))
+            if judgement.outcome != "infeasible" or not proved_violated(judgement, key):
+                faults.append(f"{leaf.path}: moved so that {key} is violated, it is {judgement.outcome} without Lean's word")
+    faults += [f"free_leaves names {key}, which is no leaf of the optimum" for key in free if "*" not in key]
+    sentence = f"moving any of {len(found)} numbers out of its range violates what reads it ({len(flipped)} moves), by name in Lean"
+    return sentence, faults
+
+
+def _empty(run: _Run) -> Found:
+    judgement = run.judged(b"{}")
+    faults = []
+    if (judgement.outcome, judgement.reward) != ("scored", 0):
+        faults.append(f"an empty answer is {judgement.outcome} with reward {judgement.reward}: {judgement.reason}")
+    if not judgement.problems:
+        faults.append("an empty answer is not warned of")
+    return f"an empty answer scores 0 with {len(judgement.problems)} warnings, and is no failure", faults
+
+
+def _baselines(run: _Run) -> Found:
+    answer = run.bench.optimum
+    data = None
+    for metric in run.task.metrics:
+        path = panel.field_of(metric)
+        if path is None:
+            data = _file(run.task.folder / "submissions" / "scored" / "baselines.json")
+            break
+        answer = panel.put(answer, path, run.bench.panel().baseline[metric.key])
+    judgement = run.judged(data or json_bytes(answer))
+    verified = None if judgement.score is None else judgement.score.verified
+    want = run.task.contracts.baseline_score
+    faults = []
+    if judgement.outcome != "scored" or verified != want:
+        faults.append(f"the trivial answers are {judgement.outcome} and score {verified}; task.toml says {want}")
+    return f"the trivial answers are feasible and score {want}", faults
+
+
+def _file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadTask(f"{path.name}: cannot be read: {error}") from error
+
+
+def _oracle(run: _Run) -> Found:
+    env = ModelingEnv(run.task.id, sandbox=run.sandbox, budget="contest")
+    try:
+        result = run_episode(env, policies.oracle(run.task)).judgement
+        box = env.backend
+    finally:
+        env.close()
+    low, high = run.task.oracle.reward
+    reward, verified = Fraction(result["reward_exact"]), Fraction(result["verified_exact"])
+    faults = []
+    if result["outcome"] != "scored":
+        faults.append(f"the oracle is {result['outcome']}: {result['reason']}")
+    if not low <= reward <= high:
+        faults.append(f"the oracle's reward is {reward}; task.toml says {low} .. {high}")
+    if verified != run.task.oracle.verified:
+        faults.append(f"the oracle's verified is {verified}; task.toml says {run.task.oracle.verified}")
+    return f"in a box of {box} the oracle earns {reward}, verified {verified}", faults
+
+
+CONTRACTS: Mapping[str, Callable[[_Run], Found]] = {
+    "gate": _gate,
+    "references_pass": _references,
+    "labels": _labels,
+    "obligations_can_fail": _can_fail,
+    "leaves": _leaves,
+    "empty_answer": _empty,
+    "baselines": _baselines,
+    "oracle": _oracle,
+}
+"""By name, in the order they are run."""
+
+
+def check(
+    task: Task,
+    names: Sequence[str] = tuple(CONTRACTS),
+    *,
+    sandbox: SandboxName = "auto",
+    on_start: OnStart | None = None,
+) -> list[Contract]:
+    """Run contracts for one task.
+
+    Args:
+        task: the task.
+        names: keys of :data:`CONTRACTS`.
+        sandbox: where the oracle runs.
+        on_start: called before each contract with its name, its number and how many there are.
+
+    Returns:
+        One result a name. A failure of ours in one of them is its fault and does not end the run.
+    """
+    results = []
+    with _Run(task, sandbox) as run:
+        for number, name in enumerate(names, 1):
+            if on_start is not None:
+                on_start(name, number, len(names))
+            try:
+                sentence, faults = CONTRACTS[name](run)
+            except TbmmError as error:
+                sentence, faults = "", [f"{type(error).__name__}: {error}"]
+            results.append(Contract(name=name, ok=not faults, sentence="; ".join(faults) or sentence))
+    return results
+
+
+# ---------------------------------------------------------------- the command
+
+
+def command(
+    task_id: str, *, sandbox: SandboxName, oracle: bool, as_json: bool, out: Console, progress: Console
+) -> int:
+    """Run ``tbmm check-task``: every contract, a table, exit code 1 when one of them is broken."""
+    task = tasks.load(task_id)
+    names = [name for name in CONTRACTS if oracle or name != "oracle"]
+    with progress.status("contracts") as status:
+        results = check(
+            task, names, sandbox=sandbox, on_start=lambda name, at, of: status.update(f"{at} of {of}: {name}")
+        )
+    kept = all(result.ok for result in results)
+    if as_json:
+        value = {"task": task.id, "ok": kept, "contracts": [asdict(result) for result in results]}
+        out.print_json(json.dumps(value, ensure_ascii=False, allow_nan=False))
+        return 0 if kept else 1
+    table = Table("contract", "", "what holds, or what does not")
+    for result in results:
+        table.add_row(result.name, "[green]kept[/]" if result.ok else "[bold red]broken[/]", escape(result.sentence))
+    out.print(table)
+    return 0 if kept else 1
