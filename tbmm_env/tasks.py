@@ -179,7 +179,9 @@ def _validate(kind: type[_Record], data: Any, where: str) -> _Record:
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or "(top)"
-        raise BadTask(f"{where}: field {field} is {first['input']!r}: {first['msg']}") from error
+        if first["type"] == "missing":
+            raise BadTask(f"{where}: field {field} is missing") from error
+        raise BadTask(f"{where}: field {field} is {first['input']!r:.200}: {first['msg']}") from error
 
 
 @checked_dataclass(frozen=True, kw_only=True, config=_STRICT)

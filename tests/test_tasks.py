@@ -48,6 +48,7 @@ def test_the_copy_itself_loads(mutant: Callable[[str, str, str], None]) -> None:
         ("task.toml", 'letter = "A"', 'letter = "D"', "field letter is 'D'"),
         ("task.toml", 'letter = "A"', 'letter = "A"\nsurprise = 1', "unknown field 'surprise'"),
         ("task.toml", 'letter = "A"', "letter = ", "not valid TOML"),
+        ("task.toml", 'letter = "A"\n', "", "task.toml: field letter is missing"),
         ("task.toml", 'shape = "ladder"', 'shape = "exact"', "ladder thresholds and shape disagree"),
         ("task.toml", 'shape = "ladder"', 'shape = "steps"', "field shape is 'steps'"),
         ("task.toml", 'grid = "', 'grid = "3', "must be a power of ten"),
