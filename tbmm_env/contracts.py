@@ -19,6 +19,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tbmm_env import instances, panel, tasks
+from tbmm_env.bench import Bench, field_of, put
 from tbmm_env.env import ModelingEnv
 from tbmm_env.errors import BadTask, TbmmError
 from tbmm_env.judge.artifact import read_artifact, regular
@@ -93,7 +94,8 @@ def label_faults(judgement: Judgement, label: Path) -> list[str]:
     need(sorted(violated) == sorted(wanted), f"violates {violated}; its label says {wanted}")
     absent = [key for key in expected.get("unwitnessed", []) if states.get(key) != "unwitnessed"]
     need(not absent, f"{absent} should be unwitnessed")
-    need(expected.get("reason", "") in judgement.reason, f"reason {judgement.reason!r} lacks {expected.get('reason')!r}")
+    reason = expected.get("reason", "")
+    need(reason in judgement.reason, f"reason {judgement.reason!r} lacks {reason!r}")
     for key in ("o_eval", "verified"):
         if key in expected:
             low, high = (Fraction(end) for end in expected[key])
@@ -130,14 +132,14 @@ class _Run:
         self.task = task
         self.sandbox: SandboxName = sandbox
         self.judge = Judge(task, artifact_bytes=ARTIFACT_BYTES)
-        self._bench: panel.Bench | None = None
+        self._bench: Bench | None = None
         self._labelled: dict[Path, Judgement] = {}
 
     @property
-    def bench(self) -> panel.Bench:
+    def bench(self) -> Bench:
         """The bench; made when it is first asked for, as it needs the optimum submission."""
         if self._bench is None:
-            self._bench = panel.Bench(self.task)
+            self._bench = Bench(self.task)
         return self._bench
 
     def labelled(self, label: Path) -> Judgement:
@@ -224,19 +226,23 @@ def _leaves(run: _Run) -> Found:
                 faults.append(f"{leaf.path}: no move violates any obligation; declare it in free_leaves with a reason")
         for key, answer in leaf.flipped.items():
             data = json_bytes(answer)
-            judgement = judged.setdefault(data, run.judged(data)) if data not in judged else judged[data]
+            if data not in judged:
+                judged[data] = run.judged(data)
+            judgement = judged[data]
             flipped.add((leaf.path, key))
             if judgement.outcome != "infeasible" or not proved_violated(judgement, key):
-                faults.append(f"{leaf.path}: moved so that {key} is violated, it is {judgement.outcome} without Lean's word")
+                faults.append(f"{leaf.path}: moved so that {key} is violated, Lean does not say so")
     faults += [f"free_leaves names {key}, which is no leaf of the optimum" for key in free if "*" not in key]
-    sentence = f"moving any of {len(found)} numbers out of its range violates what reads it ({len(flipped)} moves), by name in Lean"
-    return sentence, faults
+    return (
+        f"moving any of {len(found)} numbers violates what depends on it, by name in Lean: {len(flipped)} flips",
+        faults,
+    )
 
 
 def _empty(run: _Run) -> Found:
     judgement = run.judged(b"{}")
     faults = []
-    if (judgement.outcome, judgement.reward) != ("scored", 0):
+    if judgement.outcome != "scored" or judgement.reward != 0:
         faults.append(f"an empty answer is {judgement.outcome} with reward {judgement.reward}: {judgement.reason}")
     if not judgement.problems:
         faults.append("an empty answer is not warned of")
@@ -247,11 +253,11 @@ def _baselines(run: _Run) -> Found:
     answer = run.bench.optimum
     data = None
     for metric in run.task.metrics:
-        path = panel.field_of(metric)
+        path = field_of(metric)
         if path is None:
             data = _file(run.task.folder / "submissions" / "scored" / "baselines.json")
             break
-        answer = panel.put(answer, path, run.bench.panel().baseline[metric.key])
+        answer = put(answer, path, run.bench.panel().baseline[metric.key])
     judgement = run.judged(data or json_bytes(answer))
     verified = None if judgement.score is None else judgement.score.verified
     want = run.task.contracts.baseline_score
@@ -334,9 +340,7 @@ def check(
 # ---------------------------------------------------------------- the command
 
 
-def command(
-    task_id: str, *, sandbox: SandboxName, oracle: bool, as_json: bool, out: Console, progress: Console
-) -> int:
+def command(task_id: str, *, sandbox: SandboxName, oracle: bool, as_json: bool, out: Console, progress: Console) -> int:
     """Run ``tbmm check-task``: every contract, a table, exit code 1 when one of them is broken."""
     task = tasks.load(task_id)
     names = [name for name in CONTRACTS if oracle or name != "oracle"]
@@ -347,7 +351,7 @@ def command(
     kept = all(result.ok for result in results)
     if as_json:
         value = {"task": task.id, "ok": kept, "contracts": [asdict(result) for result in results]}
-        out.print_json(json.dumps(value, ensure_ascii=False, allow_nan=False))
+        print(json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False))
         return 0 if kept else 1
     table = Table("contract", "", "what holds, or what does not")
     for result in results:

@@ -10,8 +10,8 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
 
+from tbmm_env.bench import Bench, put
 from tbmm_env.judge.numeral import decimal_text
-from tbmm_env.panel import Bench, put
 from tbmm_env.record import AnswerValue, Obligation, ObligationSpec
 
 _NEAR = Fraction(1, 10**6)
@@ -49,8 +49,7 @@ def flips(bench: Bench) -> list[Leaf]:
     other must violate one obligation through the replay.
     """
     return [
-        _moved(bench, path, value, node)
-        for path, value, node in _numbers(bench.optimum, bench.task.answer_schema, "")
+        _moved(bench, path, value, node) for path, value, node in _numbers(bench.optimum, bench.task.answer_schema, "")
     ]
 
 

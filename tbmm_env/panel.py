@@ -12,21 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tbmm_env import instances, tasks
+from tbmm_env import tasks
+from tbmm_env.bench import Bench, field_of, put
 from tbmm_env.errors import BadTask, UsageError
-from tbmm_env.judge.artifact import parse, validate
-from tbmm_env.judge.gate import operand, resolve
+from tbmm_env.judge.artifact import validate
 from tbmm_env.judge.numeral import decimal_text
-from tbmm_env.judge.replay import Replayer, round_to_grid
 from tbmm_env.judge.score import score, shortfall
-from tbmm_env.record import Answer, AnswerValue, JsonValue, MetricSpec, Obligation, Panel, ReferenceValue
+from tbmm_env.record import Answer, JsonValue, MetricSpec, Obligation, Panel, ReferenceValue
 from tbmm_env.tasks import PaperValue, Task
 
 START = "<!-- audit table: written by tbmm audit-panel -->"
@@ -35,7 +32,6 @@ END = "<!-- end of the audit table -->"
 AWARDED = ("outstanding_paper", "awarded_paper")
 """Kinds of paper that may vote."""
 
-_STEP = re.compile(r"([A-Za-z0-9_-]+)|\[(\d+)\]")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,39}")
 OnStart = Callable[[str, int, int], None]
 
@@ -84,96 +80,6 @@ class Audit:
     def findings(self) -> tuple[str, ...]:
         """All findings, in the order of the rows."""
         return tuple(finding for row in self.rows for finding in row.findings)
-
-
-# ---------------------------------------------------------------- answers with one value changed
-
-
-def field_of(metric: MetricSpec) -> str | None:
-    """Return the answer path that a metric's value is read from, or None when it is not one number of the answer."""
-    kind, _, path = metric.value.partition(":")
-    return path if kind == "answer" and "*" not in path else None
-
-
-def put(answer: Mapping[str, AnswerValue], path: str, value: Fraction) -> dict[str, AnswerValue]:
-    """Return a copy of an answer with another number at a path like ``q4.path.entry_m[0]``.
-
-    Raises:
-        BadTask: the answer has nothing at that path.
-    """
-    steps: list[int | str] = [int(index) if index else key for key, index in _STEP.findall(path)]
-
-    def changed(node: AnswerValue, at: int) -> AnswerValue:
-        if at == len(steps):
-            return value
-        step = steps[at]
-        if isinstance(node, list) and isinstance(step, int) and step < len(node):
-            return [changed(item, at + 1) if index == step else item for index, item in enumerate(node)]
-        if isinstance(node, dict) and step in node:
-            return {key: changed(item, at + 1) if key == step else item for key, item in node.items()}
-        raise BadTask(f"the optimum submission has nothing at {path}")
-
-    result = changed(dict(answer), 0)
-    assert isinstance(result, dict)
-    return result
-
-
-def optimum(task: Task) -> Answer:
-    """Return the answer that every replay of a single value starts from: ``submissions/scored/optimum.json``.
-
-    Raises:
-        BadTask: the file is absent or malformed.
-    """
-    path = task.folder / "submissions" / "scored" / "optimum.json"
-    try:
-        answer = validate(parse(path.read_bytes()), task.answer_schema)
-    except OSError as error:
-        raise BadTask(f"{task.id}: submissions/scored/optimum.json cannot be read: {error}") from error
-    if answer.value is None:
-        raise BadTask(f"{task.id}: submissions/scored/optimum.json: {answer.problems[0].message}")
-    return answer
-
-
-class Bench:
-    """Replays answers near the optimum of the official instance and resolves the gate; owns a replay child."""
-
-    def __init__(self, task: Task) -> None:
-        self.task = task
-        self.instance = instances.official(task)
-        found = optimum(task)
-        assert found.value is not None
-        self.optimum = found.value
-        self.left_out = tuple(problem.message for problem in found.problems)
-        self._replayer = Replayer()
-
-    def part(self, path: str) -> dict[str, AnswerValue]:
-        """Return the optimum reduced to the entry at the top that a path lies in: cheaper to replay."""
-        top = path.partition(".")[0].partition("[")[0]
-        return {key: value for key, value in self.optimum.items() if key == top}
-
-    def gate(self, answer: Mapping[str, AnswerValue]) -> tuple[Obligation, ...]:
-        """Replay an answer and decide every obligation."""
-        values = self._replayer.replay(self.task, self.instance, answer).values
-        return resolve(self.task.obligations, answer, values, self.instance.parameters)
-
-    def panel(self) -> Panel:
-        """Return what the official instance is scored against."""
-        return self._replayer.panel(self.task, self.instance)
-
-    def values(self) -> dict[str, Fraction]:
-        """Return the metrics of the optimum, on their grids."""
-        replayed = self._replayer.replay(self.task, self.instance, self.optimum).values
-        found = {m.key: operand(m.value, self.optimum, replayed, self.instance.parameters) for m in self.task.metrics}
-        grids = {metric.key: metric.grid for metric in self.task.metrics}
-        return {key: round_to_grid(value[0], grids[key]) for key, value in found.items() if value and len(value) == 1}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._replayer.close()
 
 
 # ---------------------------------------------------------------- the audit
@@ -239,7 +145,7 @@ def _row(bench: Bench, metric: MetricSpec, entry: PaperValue) -> Row:
         if not entry.note:
             findings.append(f"{name}: {entry.status} is not shown by replay and must carry a note")
         if entry.votes and recomputed == "contradicted":
-            findings.append(f"{name}: declared {entry.status} and voting, recomputed contradicted: {published} {replayed}")
+            findings.append(f"{name}: votes as {entry.status}, recomputed contradicted: {published} {replayed}")
     elif recomputed != entry.status:
         findings.append(f"{name}: declared {entry.status}, recomputed {recomputed}: {published} {replayed}")
     if entry.kind in AWARDED and not entry.votes and not entry.exclusion_reason:
@@ -324,7 +230,8 @@ def table(found: Audit) -> str:
     ]
     for row in sorted(found.rows, key=lambda row: _rank(task, row)):
         status = row.declared + (f": {row.exclusion_reason}" if row.exclusion_reason not in ("", "anchor") else "")
-        cells = (row.paper, row.metric, row.published, row.replayed or "-", status, "yes" if row.votes else "no", row.note)
+        vote = "yes" if row.votes else "no"
+        cells = (row.paper, row.metric, row.published, row.replayed or "-", status, vote, row.note)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells).rstrip() + " |")
     lines += ["", _both(found), END]
     return "\n".join(lines)
@@ -411,9 +318,7 @@ def audit_json(found: Audit) -> dict[str, JsonValue]:
     }
 
 
-def command(
-    task_id: str, *, write: bool, freeze_as: str | None, as_json: bool, out: Console, progress: Console
-) -> int:
+def command(task_id: str, *, write: bool, freeze_as: str | None, as_json: bool, out: Console, progress: Console) -> int:
     """Run ``tbmm audit-panel``: audit, print, and when nothing was found freeze and write the table.
 
     Returns:
@@ -428,7 +333,7 @@ def command(
     if (write or freeze_as is not None) and not found.findings:
         write_table(found)
     if as_json:
-        out.print_json(json.dumps(audit_json(found), ensure_ascii=False, allow_nan=False))
+        print(json.dumps(audit_json(found), ensure_ascii=False, indent=1, allow_nan=False))
     else:
         _print(found, found.rows, frozen, out)
     return 0 if frozen and not found.findings else 1
@@ -447,7 +352,7 @@ def _print(found: Audit, rows: Sequence[Row], frozen: bool, out: Console) -> Non
         out.print(f"[bold red]finding[/] {escape(finding)}", highlight=False, soft_wrap=True)
     if not frozen:
         out.print(
-            f"[bold red]not frozen[/]: the panel is not what {found.task.panel_version} stands for; give it a new version:"
+            f"[bold red]not frozen[/]: the panel is not what {found.task.panel_version} stands for; a new version:"
             f" tbmm audit-panel {found.task.id} --freeze NEW_VERSION",
             highlight=False,
             soft_wrap=True,

@@ -1,0 +1,106 @@
+"""A bench: answers near a task's optimum, replayed and held against the gate, without score or certificate."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from types import TracebackType
+from typing import Self
+
+from tbmm_env import instances
+from tbmm_env.errors import BadTask
+from tbmm_env.judge.artifact import parse, validate
+from tbmm_env.judge.gate import operand, resolve
+from tbmm_env.judge.replay import Replayer, round_to_grid
+from tbmm_env.record import Answer, AnswerValue, MetricSpec, Obligation, Panel
+from tbmm_env.tasks import Task
+
+_STEP = re.compile(r"([A-Za-z0-9_-]+)|\[(\d+)\]")
+
+
+def field_of(metric: MetricSpec) -> str | None:
+    """Return the answer path that a metric's value is read from, or None when it is not one number of the answer."""
+    kind, _, path = metric.value.partition(":")
+    return path if kind == "answer" and "*" not in path else None
+
+
+def put(answer: Mapping[str, AnswerValue], path: str, value: Fraction) -> dict[str, AnswerValue]:
+    """Return a copy of an answer with another number at a path like ``q4.path.entry_m[0]``.
+
+    Raises:
+        BadTask: the answer has nothing at that path.
+    """
+    steps: list[int | str] = [int(index) if index else key for key, index in _STEP.findall(path)]
+
+    def changed(node: AnswerValue, at: int) -> AnswerValue:
+        if at == len(steps):
+            return value
+        step = steps[at]
+        if isinstance(node, list) and isinstance(step, int) and step < len(node):
+            return [changed(item, at + 1) if index == step else item for index, item in enumerate(node)]
+        if isinstance(node, dict) and step in node:
+            return {key: changed(item, at + 1) if key == step else item for key, item in node.items()}
+        raise BadTask(f"the optimum submission has nothing at {path}")
+
+    result = changed(dict(answer), 0)
+    assert isinstance(result, dict)
+    return result
+
+
+def optimum(task: Task) -> Answer:
+    """Return the answer that every replay of a single value starts from: ``submissions/scored/optimum.json``.
+
+    Raises:
+        BadTask: the file is absent or malformed.
+    """
+    path = task.folder / "submissions" / "scored" / "optimum.json"
+    try:
+        answer = validate(parse(path.read_bytes()), task.answer_schema)
+    except OSError as error:
+        raise BadTask(f"{task.id}: submissions/scored/optimum.json cannot be read: {error}") from error
+    if answer.value is None:
+        raise BadTask(f"{task.id}: submissions/scored/optimum.json: {answer.problems[0].message}")
+    return answer
+
+
+class Bench:
+    """Replays answers near the optimum of the official instance and resolves the gate; owns a replay child."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.instance = instances.official(task)
+        found = optimum(task)
+        assert found.value is not None
+        self.optimum = found.value
+        self.left_out = tuple(problem.message for problem in found.problems)
+        self._replayer = Replayer()
+
+    def part(self, path: str) -> dict[str, AnswerValue]:
+        """Return the optimum reduced to the entry at the top that a path lies in: cheaper to replay."""
+        top = path.partition(".")[0].partition("[")[0]
+        return {key: value for key, value in self.optimum.items() if key == top}
+
+    def gate(self, answer: Mapping[str, AnswerValue]) -> tuple[Obligation, ...]:
+        """Replay an answer and decide every obligation."""
+        values = self._replayer.replay(self.task, self.instance, answer).values
+        return resolve(self.task.obligations, answer, values, self.instance.parameters)
+
+    def panel(self) -> Panel:
+        """Return what the official instance is scored against."""
+        return self._replayer.panel(self.task, self.instance)
+
+    def values(self) -> dict[str, Fraction]:
+        """Return the metrics of the optimum, on their grids."""
+        replayed = self._replayer.replay(self.task, self.instance, self.optimum).values
+        found = {m.key: operand(m.value, self.optimum, replayed, self.instance.parameters) for m in self.task.metrics}
+        grids = {metric.key: metric.grid for metric in self.task.metrics}
+        return {key: round_to_grid(value[0], grids[key]) for key, value in found.items() if value and len(value) == 1}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._replayer.close()
