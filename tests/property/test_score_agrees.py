@@ -1,17 +1,22 @@
 """Python's gate and score and the Lean library's are two implementations; they agree on random judgements.
 
-Lean sees them in batches, a namespace for each judgement. Operands are mostly drawn from few small numbers, so that
-ties, exact hits of a tolerance and empty bands are frequent.
+Some are written as the certificates they would get, a namespace for each; their operands are mostly drawn from few
+small numbers, so that ties, exact hits of a tolerance and empty bands are frequent. Thousands more, with huge, tiny and
+neighbouring decimals, are written by ``score_cases``, which shares no code with the certificate. ``--full`` draws
+20,000; ``TBMM_AGREE_CASES`` and ``TBMM_AGREE_SEED`` choose otherwise. Number and seed are printed.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import os
+from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 import pytest
+import score_cases
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -19,12 +24,18 @@ from tbmm_env.judge import lean
 from tbmm_env.judge.certificate import Draft, draft
 from tbmm_env.judge.gate import resolve
 from tbmm_env.judge.score import reward, score
+from tbmm_env.limits import JUDGE
 from tbmm_env.record import MetricSpec, ObligationSpec, Panel, ReferenceValue
 
 pytestmark = pytest.mark.lean
 
-EXAMPLES = 400
-BATCH = 50
+EXAMPLES = 160
+BATCH = 40
+CASES = int(os.environ.get("TBMM_AGREE_CASES", "2000"))
+FULL_CASES = max(CASES, 20_000)
+SEED = int(os.environ.get("TBMM_AGREE_SEED", "2024"))
+FAMILIES_A_FILE = 80
+PATIENT = dataclasses.replace(JUDGE, lean_wall_s=600.0, lean_cpu_s=600)
 
 small = st.integers(-6, 6).map(lambda n: Fraction(n, 2))
 wide = st.one_of(small, st.fractions(-1000, 1000, max_denominator=10**6), st.decimals(-50, 50, places=3).map(Fraction))
@@ -164,4 +175,55 @@ def test_a_reward_that_is_a_little_off_is_noticed_in_every_case() -> None:
         text = one.text.replace(right, f"TBMM.reward gate anchor papers) {off.numerator} {off.denominator})")
         wrong.append(dataclasses.replace(one, text=text))
     result = lean.ask_kernel(*together(wrong))
-    assert sum("Type mismatch" in error for error in result.errors) == len(wrong)
+    assert sum("ype mismatch" in error for error in result.errors) == len(wrong)
+
+
+# ---------------------------------------------------------------- in volume
+
+
+def agree(seed: int, cases: int) -> str:
+    """Have Lean recompute random cases, thousands a file; return what was seen."""
+    drawn = score_cases.families(seed, cases)
+    for start in range(0, len(drawn), FAMILIES_A_FILE):
+        batch = drawn[start : start + FAMILIES_A_FILE]
+        result = lean.ask_kernel(*score_cases.lean_text(batch), limits=PATIENT)
+        assert result.accepted, (f"seed {seed}, families from {start}", result.reasons[:3])
+    judged = [case for family in drawn for case in family.cases]
+    seen = Counter(f"{entry.spec.form} {entry.state}" for case in judged for entry in case.obligations)
+    seen.update(f"{spec.shape} {spec.direction}" for family in drawn for spec in family.metrics for _ in family.cases)
+    seen["O-Eval 0"] = sum(case.o_eval == 0 for case in judged)
+    seen["O-Eval 1"] = sum(case.o_eval == 1 for case in judged)
+    seen["O-Eval between"] = len(judged) - seen["O-Eval 0"] - seen["O-Eval 1"]
+    seen["reward above 0"] = sum(case.reward > 0 for case in judged)
+    for form in score_cases.FORMS:
+        assert all(seen[f"{form} {state}"] for state in score_cases.CODES), (form, seen)
+    for shape in ("linear", "exact", "ladder"):
+        assert all(seen[f"{shape} {direction}"] for direction in score_cases.DIRECTIONS), (shape, seen)
+    assert min(seen["O-Eval 0"], seen["O-Eval 1"], seen["O-Eval between"], seen["reward above 0"]) > len(judged) // 20
+    return f"{len(judged)} cases, seed {seed}, no disagreement; {dict(sorted(seen.items()))}"
+
+
+def test_lean_agrees_in_volume(capsys: pytest.CaptureFixture[str]) -> None:
+    said = agree(SEED, CASES)
+    with capsys.disabled():
+        print(f"\nPython and Lean: {said}")
+
+
+@pytest.mark.full
+@pytest.mark.timeout(3600)
+def test_lean_agrees_on_twenty_thousand(capsys: pytest.CaptureFixture[str]) -> None:
+    said = agree(SEED + 1, FULL_CASES)
+    with capsys.disabled():
+        print(f"\nPython and Lean: {said}")
+
+
+def test_one_result_that_is_a_little_off_fails_its_family() -> None:
+    drawn = [score_cases.a_little_off(family, index) for index, family in enumerate(score_cases.families(SEED, 150))]
+    result = lean.ask_kernel(*score_cases.lean_text(drawn), limits=PATIENT)
+    assert sum("Type mismatch" in error for error in result.errors) == len(drawn)
+
+
+def test_a_case_is_a_function_of_its_seed() -> None:
+    first, second = (score_cases.lean_text(score_cases.families(7, 50)) for _ in range(2))
+    assert first == second
+    assert first != score_cases.lean_text(score_cases.families(8, 50))
