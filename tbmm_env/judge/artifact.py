@@ -87,7 +87,8 @@ class _Malformed(Exception):
     """Raised inside this module with the sentence for the agent."""
 
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
+# Possessive: a string is never tried again, so it costs no memory however long it is.
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 
 
 def _check_depth(text: str, limit: int) -> None:

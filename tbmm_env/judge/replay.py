@@ -36,6 +36,15 @@ def round_to_grid(value: float | Fraction, grid: Fraction) -> Fraction:
     return round(Fraction(value) / grid) * grid
 
 
+def _number(task: Task, name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ReplayFailed(f"{task.id}: the replay gave {str(value)[:80]!r} for {name}; it must be a number")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf  # refused like any other number that is not finite
+
+
 class Replayer:
     """Replays answers and computes references in one long-lived bounded child."""
 
@@ -70,7 +79,7 @@ class Replayer:
         grids = {entry.name: entry.grid for entry in task.replay_names}
         if unknown := set(raw) - set(grids):
             raise ReplayFailed(f"{task.id}: the replay gave {sorted(unknown)[0]!r}, which task.toml does not declare")
-        return Replay(values={name: round_to_grid(float(value), grids[name]) for name, value in raw.items()})
+        return Replay(values={name: round_to_grid(_number(task, name, raw[name]), grids[name]) for name in raw})
 
     def panel(self, task: Task, instance: Instance) -> Panel:
         """Return what an instance is scored against: the frozen panel, or its computed reference and baseline.
@@ -91,10 +100,11 @@ class Replayer:
         raw = self._call(request, self._limits.reference_wall_s)
         grids = {metric.key: metric.grid for metric in task.metrics}
         for part in ("anchor", "baseline"):
-            if set(raw[part]) != set(grids):
-                raise ReplayFailed(f"{task.id}: the {part} names {sorted(raw[part])}; expected {sorted(grids)}")
+            named = raw[part] if isinstance(raw.get(part), dict) else {}
+            if set(named) != set(grids):
+                raise ReplayFailed(f"{task.id}: the {part} names {sorted(named)}; expected {sorted(grids)}")
         computed = {
-            part: {key: round_to_grid(float(raw[part][key]), grids[key]) for key in grids}
+            part: {key: round_to_grid(_number(task, key, raw[part][key]), grids[key]) for key in grids}
             for part in ("anchor", "baseline")
         }
         if is_official(task, instance):
@@ -107,10 +117,18 @@ class Replayer:
         )
 
     def _call(self, request: dict[str, Any], wall_s: float) -> dict[str, Any]:
-        reply = json.loads(self._worker.call(json.dumps(request).encode(), wall_s))
-        if "error" in reply:
-            raise ReplayFailed(f"{request.get('task', 'replay')}: {reply['error']}")
-        result: dict[str, Any] = reply["ok"]
+        what = request.get("task", "replay")
+        data = self._worker.call(json.dumps(request).encode(), wall_s)
+        try:
+            reply = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            self._worker.close()  # whatever follows in the pipe is not to be trusted either
+            raise ReplayFailed(f"{what}: the child's reply is not JSON: {data[:80]!r}") from error
+        if isinstance(reply, dict) and "error" in reply:
+            raise ReplayFailed(f"{what}: {reply['error']}")
+        result = reply.get("ok") if isinstance(reply, dict) else None
+        if not isinstance(result, dict):
+            raise ReplayFailed(f"{what}: the child's reply is neither a result nor an error: {data[:80]!r}")
         return result
 
     def close(self) -> None:
