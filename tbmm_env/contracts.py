@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
@@ -173,8 +173,8 @@ def _gate(run: _Run) -> Found:
 
 
 def _references(run: _Run) -> Found:
-    rows = panel.audit(run.task).rows
-    voting = [row for row in rows if row.votes]
+    voters = tuple(paper for paper in run.task.papers if paper.votes)
+    voting = [row for row in panel.audit(replace(run.task, papers=voters)).rows if row.votes]
     faults = [
         f"{row.paper}, {row.metric}: votes, and {row.published} {row.replayed}"
         for row in voting
@@ -212,12 +212,12 @@ def _can_fail(run: _Run) -> Found:
 
 def _leaves(run: _Run) -> Found:
     faults: list[str] = []
-    free = dict(run.task.contracts.free_leaves)
+    free = run.task.contracts.free_leaves
     found = flips(run.bench)
     flipped: set[tuple[str, str]] = set()
     judged: dict[bytes, Judgement] = {}
     for leaf in found:
-        reason = next((free.pop(key) for key in (leaf.path, leaf.pattern) if key in free), None)
+        reason = free.get(leaf.path, free.get(leaf.pattern))
         if reason is not None and leaf.flipped:
             faults.append(f"{leaf.path} is declared free ({reason}), and moving it violates {sorted(leaf.flipped)}")
         elif reason is None:
@@ -232,7 +232,9 @@ def _leaves(run: _Run) -> Found:
             flipped.add((leaf.path, key))
             if judgement.outcome != "infeasible" or not proved_violated(judgement, key):
                 faults.append(f"{leaf.path}: moved so that {key} is violated, Lean does not say so")
-    faults += [f"free_leaves names {key}, which is no leaf of the optimum" for key in free if "*" not in key]
+    known = {name for leaf in found for name in (leaf.path, leaf.pattern)}
+    faults += [f"free_leaves names {key}, which is no number of the optimum" for key in free if key not in known]
+    faults += [f"free_leaves gives no reason for {key}" for key, reason in free.items() if not reason.strip()]
     return (
         f"moving any of {len(found)} numbers violates what depends on it, by name in Lean: {len(flipped)} flips",
         faults,

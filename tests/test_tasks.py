@@ -41,6 +41,10 @@ def test_the_copy_itself_loads(mutant: Callable[[str, str, str], None]) -> None:
     mutant("task.toml", 'letter = "A"', 'letter = "A"')
 
 
+def test_words_may_be_mended_in_a_frozen_panel(mutant: Callable[[str, str, str], None]) -> None:
+    mutant("references.toml", "the optimum rounded up", "rounded up from the optimum")
+
+
 @pytest.mark.parametrize(
     ("file", "old", "new", "said"),
     [
@@ -63,6 +67,23 @@ def test_the_copy_itself_loads(mutant: Callable[[str, str, str], None]) -> None:
             'status = "unverifiable"\nvotes = true',
             "cannot vote",
         ),
+        (
+            "references.toml",
+            'value = "0.450338"',
+            'value = "0.450339"',
+            f"tbmm audit-panel {NAME} --freeze NEW_VERSION",
+        ),
+        ("references.toml", 'q3_pitch_m = "0.45', 'q3_pitch_m = "0.46', "panel 2024a-1 was frozen with sha256 "),
+        ("task.toml", 'tolerance = "0.00001"', 'tolerance = "0.0001"', "a changed panel takes a new version"),
+        (
+            "task.toml",
+            'panel_version = "2024a-1"',
+            'panel_version = "2024a-9"',
+            "panel 2024a-9 was frozen with sha256 ",
+        ),
+        ("task.toml", 'reward = ["0.95", "1"]', 'reward = ["0.95", "1.1"]', "must be a range within 0 .. 1"),
+        ("task.toml", 'baseline_score = "0"', 'baseline_score = "0"\nspare = 1', "unknown field 'spare'"),
+        ("references.toml", 'metric = "all"', 'metric = "none"', "there is no such metric"),
     ],
 )
 def test_mutants(mutant: Callable[[str, str, str], None], file: str, old: str, new: str, said: str) -> None:

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tbmm_env import instances, tasks
+from tbmm_env import contracts, instances, tasks
 from tbmm_env.errors import ReplayFailed
 from tbmm_env.judge import judge as pipeline
-from tbmm_env.judge.artifact import read_artifact, regular
+from tbmm_env.judge.artifact import regular
 from tbmm_env.judge.judge import Judge, check_report
 from tbmm_env.record import Artifact, Judgement
 from tbmm_env.report import judgement_json
 
 TASK = tasks.load("cumcm-2024-a")
 BYTES = 1 << 20
-SUBMISSIONS = sorted((TASK.folder / "submissions").glob("*/*.json"))
 
 
 @pytest.fixture(scope="module")
@@ -35,39 +32,9 @@ def judged(judge: Judge, artifact: Artifact) -> Judgement:
     return judge.judge(instances.official(TASK), artifact)
 
 
-@pytest.mark.parametrize("path", SUBMISSIONS, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_labelled_submissions(judge: Judge, path: Path) -> None:
-    expected: dict[str, Any] = tomllib.loads(path.with_suffix(".toml").read_text(encoding="utf-8"))
-    judgement = judged(judge, read_artifact(path, BYTES))
-    assert judgement.outcome == path.parent.name == expected["outcome"]
-    violated = [entry.spec.id for entry in judgement.obligations if entry.state == "violated"]
-    assert violated == expected.get("violated", [])
-    unwitnessed = {entry.spec.id for entry in judgement.obligations if entry.state == "unwitnessed"}
-    assert set(expected.get("unwitnessed", [])) <= unwitnessed
-    assert expected.get("reason", "") in judgement.reason
-    for name in ("o_eval", "verified"):
-        if name in expected:
-            assert judgement.score is not None
-            low, high = (Fraction(bound) for bound in expected[name])
-            assert low <= getattr(judgement.score, name) <= high
-    if judgement.outcome != "scored":
-        assert judgement.reward == 0
-    if judgement.outcome in ("scored", "infeasible"):
-        assert judgement.certificate is not None
-        assert judgement.certificate.accepted
-        assert judgement.certificate.axioms == ()
-        for obligation in violated:  # Lean proves the negation of each by name
-            assert any(name.endswith(obligation) for name in judgement.certificate.theorems)
-    else:
-        assert judgement.certificate is None
-
-
-def test_every_outcome_and_every_obligation_has_a_submission() -> None:
-    assert {path.parent.name for path in SUBMISSIONS} == {"scored", "infeasible", "malformed"}
-    assert (TASK.folder / "submissions" / "missing" / "expected.toml").is_file()
-    labels = [tomllib.loads(path.with_suffix(".toml").read_text(encoding="utf-8")) for path in SUBMISSIONS]
-    violated = {name for label in labels for name in label.get("violated", [])}
-    assert violated == {spec.id for spec in TASK.obligations}
+@pytest.mark.parametrize("label", contracts.labels(TASK), ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_labelled_submissions(judge: Judge, label: Path) -> None:
+    assert contracts.label_faults(contracts.judge_label(judge, label), label) == []
 
 
 def test_missing_answer(judge: Judge) -> None:
