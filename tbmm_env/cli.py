@@ -1,4 +1,4 @@
-"""The command line: ``tbmm list|show|doctor|image|run|judge|check-task|audit-panel``.
+"""The command line: ``tbmm list|show|doctor|image|run|judge|certify|audit|check-task|audit-panel``.
 
 Exit codes: 0 judged or done, whatever the outcome; 1 a failing self-check; 2 wrong usage or bad input, with one clear
 sentence; 3 our own failure. People read tables on stdout and progress on stderr; ``--json`` prints one JSON value.
@@ -19,7 +19,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from tbmm_env import __version__, contracts, doctor, instances, panel, tasks
+from tbmm_env import __version__, audit, contracts, doctor, instances, panel, tasks
 from tbmm_env.env import ModelingEnv
 from tbmm_env.errors import ImageError, TbmmError, TrajectoryError, UsageError
 from tbmm_env.judge.artifact import read_artifact
@@ -264,7 +264,15 @@ def _write_certificate(judgement: Judgement, path: Path | None) -> str | None:
     return str(path)
 
 
-# ---------------------------------------------------------------- check-task, audit-panel
+# ---------------------------------------------------------------- certify, audit, check-task, audit-panel
+
+
+def _certify(args: argparse.Namespace) -> int:
+    return audit.certify_command(args.file, args.judgement, as_json=args.json, out=_out)
+
+
+def _audit(args: argparse.Namespace) -> int:
+    return audit.audit_command(args.store, args.workers, as_json=args.json, out=_out, progress=_progress)
 
 
 def _check_task(args: argparse.Namespace) -> int:
@@ -325,15 +333,22 @@ def _parser() -> argparse.ArgumentParser:
     judge.add_argument("--instance-file", type=Path, help="instance.json; default: the official instance")
     judge.add_argument("--certificate", type=Path, help="write the Lean certificate here")
 
+    certify = add("certify", _certify, "re-check a certificate file")
+    certify.add_argument("file", type=Path)
+    certify.add_argument("--judgement", type=Path, help="what `tbmm judge --json` printed: it must be that one's")
+    store = add("audit", _audit, "re-check every certificate of a trajectory store")
+    store.add_argument("store", type=Path)
+    store.add_argument("--workers", type=int, default=1, help="Lean servers at work at the same time; default 1")
+
     contract = add("check-task", _check_task, "hold a task to its contracts")
     contract.add_argument("task")
     contract.add_argument("--sandbox", choices=["auto", "docker", "bwrap"], default="auto")
     contract.add_argument("--no-oracle", action="store_true", help="leave out the contract that needs a box")
 
-    audit = add("audit-panel", _audit_panel, "replay every published value and compare it with its status")
-    audit.add_argument("task")
-    audit.add_argument("--write", action="store_true", help="write the table into the task's README.md")
-    audit.add_argument("--freeze", metavar="VERSION", help="freeze the panel under a new version")
+    panels = add("audit-panel", _audit_panel, "replay every published value and compare it with its status")
+    panels.add_argument("task")
+    panels.add_argument("--write", action="store_true", help="write the table into the task's README.md")
+    panels.add_argument("--freeze", metavar="VERSION", help="freeze the panel under a new version")
     return parser
 
 

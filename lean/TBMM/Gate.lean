@@ -138,6 +138,18 @@ inductive Obligations : Type where
 
 namespace Obligations
 
+/-- `low - t <= x <= high + t`, then `rest`; the usual obligation in few words, as Lean's memory grows with their number. -/
+def between (scale t low high x : Nat) (rest : Obligations) : Obligations :=
+  cons (.bound scale t (.at (.up low)) (.at (.up high)) (.up x .nil)) rest
+
+/-- `low - t <= x`, then `rest`. -/
+def least (scale t low x : Nat) (rest : Obligations) : Obligations :=
+  cons (.bound scale t (.at (.up low)) .absent (.up x .nil)) rest
+
+/-- `x <= high + t`, then `rest`. -/
+def most (scale t high x : Nat) (rest : Obligations) : Obligations :=
+  cons (.bound scale t .absent (.at (.up high)) (.up x .nil)) rest
+
 /-- The obligations of `os`, then those of `rest`. -/
 def join (os rest : Obligations) : Obligations :=
   Obligations.rec (motive := fun _ => Obligations) rest (fun o _ r => cons o r) os

@@ -50,6 +50,38 @@ theorem reward_of_feasible {os : Obligations} (anchor : Paper) (papers : Papers)
   Eq.trans (Eq.cong (fun c => behind c (oEval anchor papers)) h)
     (Frac.rec (motive := fun f => Eq (behind Bool.true f) f) (fun n d => Eq.refl (Frac.mk n d)) (oEval anchor papers))
 
+/-- What holds is not violated. -/
+theorem allowed_of_holds (o : Obligation) (h : Eq (Obligation.holds o) Bool.true) :
+    Eq (Obligation.allowed o) Bool.true :=
+  State.rec
+    (motive := fun s =>
+      Eq (State.rec (motive := fun _ => Bool) Bool.true Bool.false Bool.false s) Bool.true →
+        Eq (State.rec (motive := fun _ => Bool) Bool.true Bool.false Bool.true s) Bool.true)
+    (fun k => k) (fun k => k) (fun _ => Eq.refl Bool.true) (Obligation.state o) h
+
+/-- An obligation that is not violated, before a feasible rest, leaves it feasible. -/
+theorem feasible_cons {o : Obligation} {rest : Obligations} (h : Eq (Obligation.allowed o) Bool.true)
+    (r : Eq (Obligations.feasible rest) Bool.true) : Eq (Obligations.feasible (Obligations.cons o rest)) Bool.true :=
+  Eq.cong₂ Bool.and h r
+
+/-- Obligations that all hold, before a feasible rest, leave it feasible. -/
+theorem feasible_join {os rest : Obligations} (h : Eq (Obligations.hold os) Bool.true)
+    (r : Eq (Obligations.feasible rest) Bool.true) : Eq (Obligations.feasible (Obligations.join os rest)) Bool.true :=
+  Obligations.rec
+    (motive := fun os =>
+      Eq (Obligations.hold os) Bool.true → Eq (Obligations.feasible (Obligations.join os rest)) Bool.true)
+    (fun _ => r)
+    (fun o os ih k =>
+      feasible_cons (allowed_of_holds o (Bool.and_left (Obligation.holds o) (Obligations.hold os) k))
+        (ih (Bool.and_right (Obligation.holds o) (Obligations.hold os) k)))
+    os h
+
+/-- A feasible answer whose O-Eval is `p / q` has the reward `p / q`. -/
+theorem reward_is {os : Obligations} {anchor : Paper} {papers : Papers} {p q : Nat}
+    (h : Eq (Obligations.feasible os) Bool.true) (e : Eq (Frac.is (oEval anchor papers) p q) Bool.true) :
+    Eq (Frac.is (reward os anchor papers) p q) Bool.true :=
+  Eq.trans (Eq.cong (fun f => Frac.is f p q) (reward_of_feasible anchor papers h)) e
+
 /-! ## One shape -/
 
 theorem one_le (b : Bool) : Nat.Le (one b) 1 :=

@@ -45,6 +45,12 @@ theorem Bool.absurd {p : Prop} (h : Eq Bool.false Bool.true) : p :=
   Eq.turn (a := Bool.false) (b := Bool.true)
     (fun b => Bool.rec (motive := fun _ => Prop) ((q : Prop) → q → q) p b) h (fun (q : Prop) (x : q) => x)
 
+theorem Bool.and_left (a b : Bool) (h : Eq (Bool.and a b) Bool.true) : Eq a Bool.true :=
+  Bool.rec (motive := fun a => Eq (Bool.and a b) Bool.true → Eq a Bool.true) (fun k => k) (fun _ => Eq.refl Bool.true) a h
+
+theorem Bool.and_right (a b : Bool) (h : Eq (Bool.and a b) Bool.true) : Eq b Bool.true :=
+  Bool.rec (motive := fun a => Eq (Bool.and a b) Bool.true → Eq b Bool.true) (fun k => Bool.absurd k) (fun k => k) a h
+
 theorem Bool.and_false (a : Bool) : Eq (Bool.and a Bool.false) Bool.false :=
   Bool.rec (motive := fun a => Eq (Bool.and a Bool.false) Bool.false) (Eq.refl Bool.false) (Eq.refl Bool.false) a
 

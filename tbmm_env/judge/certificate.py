@@ -17,15 +17,9 @@ from fractions import Fraction
 from tbmm_env.errors import BadTask, CertificateRejected, JudgeError
 from tbmm_env.judge import lean
 from tbmm_env.judge.numeral import DECIMAL_BITS, decimal_text
+from tbmm_env.judge.server import LeanServer
 from tbmm_env.limits import JUDGE, JudgeLimits
-from tbmm_env.record import (
-    Certificate,
-    MetricSpec,
-    Obligation,
-    Panel,
-    ReferenceValue,
-    Score,
-)
+from tbmm_env.record import Certificate, MetricSpec, Obligation, Panel, ReferenceValue, Score
 
 CONJUNCTION = 50
 """Obligations that hold are proved in conjunctions of at most so many."""
@@ -74,6 +68,7 @@ def certify(
     reward: Fraction,
     *,
     limits: JudgeLimits = JUDGE,
+    server: LeanServer | None = None,
 ) -> Certificate:
     """Write the certificate of a judgement and have the kernel check it.
 
@@ -85,6 +80,7 @@ def certify(
         score: what Python computed; its ``verified`` and ``o_eval`` are proved.
         reward: what Python computed; proved.
         limits: budgets of the Lean process.
+        server: lets the kernel check; default: a new Lean process.
 
     Raises:
         CertificateRejected: the kernel did not accept what was computed here.
@@ -93,7 +89,7 @@ def certify(
         BadTask: an id does not match ``[a-z0-9_]+`` or has more than 80 characters.
     """
     written = draft(metrics, panel, values, obligations, score, reward)
-    result = lean.check(written.text, written.theorems, limits=limits)
+    result = (server.check if server else lean.check)(written.text, written.theorems, limits=limits)
     if not result.accepted:
         raise CertificateRejected(
             f"{result.version} did not accept the certificate: {'; '.join(result.reasons)[:2000]}"
@@ -124,7 +120,7 @@ def draft(
     """
     text = _Text()
     required = {name for spec in metrics if spec.kind != "reported" for name in spec.requires}
-    names = _write_obligations(text, obligations, required)
+    names, feasible = _write_obligations(text, obligations, required)
     references: dict[str, list[ReferenceValue]] = {}
     for entry in panel.references:
         references.setdefault(entry.metric, []).append(entry)
@@ -150,7 +146,8 @@ def draft(
     text.define("papers", "Papers", _chain([f"paper_{index}" for index in range(len(voters))]))
     text.prove("verified", _equals("Paper.mean anchor", score.verified), "true")
     text.prove("o_eval", _equals("oEval anchor papers", score.o_eval), "true")
-    text.prove("reward", _equals("TBMM.reward gate anchor papers", reward), "true")
+    proof = feasible and f"reward_is {feasible} o_eval"
+    text.prove("reward", _equals("TBMM.reward gate anchor papers", reward), "true", proof)
     return Draft(text.source(), tuple(f"{lean.NAMESPACE}.{theorem}" for theorem in text.theorems))
 
 
@@ -167,8 +164,8 @@ class _Text:
     def remark(self, words: str) -> None:
         self._lines.append(f"-- {words}".rstrip())
 
-    def prove(self, name: str, claim: str, verdict: str) -> None:
-        self._lines.append(f"theorem {name} : Eq ({claim}) Bool.{verdict} := Eq.refl Bool.{verdict}")
+    def prove(self, name: str, claim: str, verdict: str, proof: str = "") -> None:
+        self._lines.append(f"theorem {name} : Eq ({claim}) Bool.{verdict} := {proof or f'Eq.refl Bool.{verdict}'}")
         self.theorems.append(name)
 
     def source(self) -> str:
@@ -178,7 +175,9 @@ class _Text:
 # ---------------------------------------------------------------- obligations
 
 
-def _write_obligations(text: _Text, obligations: Sequence[Obligation], required: Set[str]) -> dict[str, str]:
+def _write_obligations(
+    text: _Text, obligations: Sequence[Obligation], required: Set[str]
+) -> tuple[dict[str, str], str]:
     """State every obligation, prove its state and define the gate.
 
     An obligation that is violated or required by a metric has a definition of its own; the rest are stated where they
@@ -190,47 +189,55 @@ def _write_obligations(text: _Text, obligations: Sequence[Obligation], required:
         required: ids that metrics require.
 
     Returns:
-        The Lean name of each obligation that has one, by id.
+        The Lean name of each obligation that has one, by id; and a proof that the gate is open, from those of the
+        groups (nothing is decided twice), empty when it is not.
     """
     terms = sum(len(entry.terms) for entry in obligations)
     if terms > TERMS:
         raise JudgeError(f"the obligations have {terms} operands; a certificate takes {TERMS}")
     names: dict[str, str] = {}
-    stated = []
+    links = []
     for index, entry in enumerate(obligations):
         name = _name("o", index, entry.spec.id)
-        body = _obligation(text, name, entry)
         if entry.state == "violated" or entry.spec.id in required:
             names[entry.spec.id] = name
-            text.define(name, "Obligation", body)
-            stated.append(name)
+            text.define(name, "Obligation", _obligation(text, name, entry))
+            links.append(f".cons {name}")
         else:
-            stated.append(body if body == ".unwitnessed" else f"({body})")
+            links.append(_link(text, name, entry))
     groups: list[str] = []
     held = [index for index, entry in enumerate(obligations) if entry.state == "holds"]
     for start in range(0, len(held), CONJUNCTION):
         part = held[start : start + CONJUNCTION]
         group = f"held_{len(groups)}"
         text.remark(f"{group} states " + " ".join(obligations[index].spec.id for index in part))
-        text.define(group, "Obligations", _chain([stated[index] for index in part]))
+        text.define(group, "Obligations", _linked([links[index] for index in part]))
         text.prove(f"holds_{len(groups)}", f"Obligations.hold {group}", "true")
         groups.append(group)
     others = [index for index, entry in enumerate(obligations) if entry.state != "holds"]
-    for index in others:
-        entry = obligations[index]
-        if entry.state == "violated":
-            name = names[entry.spec.id]
-            text.prove(_name("violated", index, entry.spec.id), f"Obligation.allowed {name}", "false")
+    violated = [index for index in others if obligations[index].state == "violated"]
+    for index in violated:
+        identifier = obligations[index].spec.id
+        text.prove(_name("violated", index, identifier), f"Obligation.allowed {names[identifier]}", "false")
     text.remark("gate states besides " + " ".join(obligations[index].spec.id for index in others))
-    text.define("gate", "Obligations", _gate([stated[index] for index in others], groups))
-    return names
+    joined = [f".join {group}" for group in groups]
+    text.define("gate", "Obligations", _linked([*(links[index] for index in others), *joined]))
+    proofs = ["feasible_cons (Eq.refl Bool.true)" for _ in others]
+    proofs += [f"feasible_join holds_{number}" for number in range(len(groups))]
+    return names, "" if violated else f"({_linked(proofs, '(Eq.refl Bool.true)')})"
 
 
-def _gate(others: Sequence[str], groups: Sequence[str]) -> str:
-    rest = ".nil"
-    for group in reversed(groups):
-        rest = f".join {group} {rest if rest == '.nil' else f'({rest})'}"
-    return _chain(others, rest)
+def _link(text: _Text, name: str, entry: Obligation) -> str:
+    """Return how a list of obligations begins with this one."""
+    spec, ends = entry.spec, [entry.lower, entry.upper]
+    given = [end for end in ends if end is not None]
+    numbers = [*given, *entry.terms]
+    if entry.state != "unwitnessed" and spec.form == "bound" and len(entry.terms) == 1 and min(numbers) >= 0:
+        unit = _unit([*entry.terms, *given, spec.tolerance])
+        start = ".between" if len(given) == 2 else ".most" if entry.lower is None else ".least"
+        return " ".join([start, str(unit), *(_count(number, unit) for number in [spec.tolerance, *numbers])])
+    body = _obligation(text, name, entry)
+    return f".cons {body}" if body == ".unwitnessed" else f".cons ({body})"
 
 
 def _obligation(text: _Text, name: str, entry: Obligation) -> str:
@@ -375,10 +382,15 @@ def _maybe(number: Fraction | None, unit: int) -> str:
     return ".absent" if number is None else f"(.at {_signed(number, unit)})"
 
 
-def _chain(items: Sequence[str], rest: str = ".nil") -> str:
+def _chain(items: Sequence[str]) -> str:
+    return _linked([f".cons {item}" for item in items])
+
+
+def _linked(links: Sequence[str], rest: str = ".nil") -> str:
+    """Return a list that begins with these links."""
     body = rest
-    for item in reversed(items):
-        body = f".cons {item} {body if body.isidentifier() or body == '.nil' else f'({body})'}"
+    for link in reversed(links):
+        body = f"{link} {body if body == rest else f'({body})'}"
     return body
 
 

@@ -21,6 +21,7 @@ from tbmm_env.judge.evaluation import gated_questions
 from tbmm_env.judge.gate import operand, resolve
 from tbmm_env.judge.replay import Replayer, round_to_grid
 from tbmm_env.judge.score import score
+from tbmm_env.judge.server import LeanServer
 from tbmm_env.limits import JUDGE, JudgeLimits
 from tbmm_env.record import (
     Answer,
@@ -41,7 +42,7 @@ JUDGE_VERSION = "1"
 
 
 class Judge:
-    """Judges answers to one task; owns the replay child.
+    """Judges answers to one task; owns the replay child and a Lean server.
 
     Args:
         task: the task.
@@ -54,6 +55,7 @@ class Judge:
         self._artifact_bytes = artifact_bytes
         self._limits = limits
         self._replayer = Replayer(limits)
+        self._lean = LeanServer(limits=limits)
 
     def probe(self) -> None:
         """Check that Lean and the replay child work, before an episode is spent on them.
@@ -107,7 +109,9 @@ class Judge:
         reward = Fraction(0) if violated else scored.o_eval
         everybody = self._without_exclusions(instance, panel)
         unaudited = score(self.task.metrics, everybody, values, states, claims)
-        certificate = certify(self.task.metrics, panel, values, obligations, scored, reward, limits=self._limits)
+        certificate = certify(
+            self.task.metrics, panel, values, obligations, scored, reward, limits=self._limits, server=self._lean
+        )
         if violated:
             reason = "; ".join(f"{entry.spec.id}: {entry.reason}" for entry in violated)
         else:
@@ -168,8 +172,9 @@ class Judge:
         return Judgement(**(base | fields))  # type: ignore[arg-type]
 
     def close(self) -> None:
-        """End the replay child; idempotent."""
+        """End the replay child and the Lean server; idempotent."""
         self._replayer.close()
+        self._lean.close()
 
     def __enter__(self) -> Self:
         return self

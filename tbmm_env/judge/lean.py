@@ -49,7 +49,8 @@ _PROVED = r"(?:holds_[0-9]+|violated_[0-9]+_[a-z0-9_]+|verified|o_eval|reward|pr
 _LINE = re.compile(
     rf"prelude|import TBMM|-- [a-z0-9_ ]+|namespace TBMM\.Certificate|#print axioms {_PROVED}"
     rf"|noncomputable def {_DEFINED} : (?:Terms|Obligation|Obligations|Metric|Paper|Papers) := (?P<body>.*)"
-    rf"|theorem {_PROVED} : Eq \((?P<claim>.*)\) Bool\.(?:true|false) := Eq\.refl Bool\.(?:true|false)"
+    rf"|theorem {_PROVED} : Eq \((?P<claim>[^:]*)\) Bool\.(?:true|false)"
+    r" := (?:Eq\.refl Bool\.(?:true|false)|reward_is (?P<proof>.*) o_eval)"
 )
 _WORD = re.compile(r"[⟨⟩(){},]|:=|[A-Za-z0-9_.]+|\S")
 _ALLOWED = re.compile(
@@ -57,12 +58,13 @@ _ALLOWED = re.compile(
     r"|weight|scale|tolerance|direction|shape|value|low|high|baseline|needs"
     r"|Terms\.ten|Signed\.le|Obligations\.hold|Obligation\.allowed|Frac\.is|Paper\.mean"
 )
-CHECK_ARGUMENTS = (*OPTIONS, "--json", "--stdin")
-"""How Lean is asked to check the text on its standard input."""
+CHECK_ARGUMENTS = (*OPTIONS, "-DElab.async=false", "--json", "--stdin")
+"""How Lean is asked to check the text on its standard input; one command after the other takes least memory."""
 
 RunText = Callable[[str, JudgeLimits], child.Finished]
 """Lets Lean, called with ``CHECK_ARGUMENTS``, run to its end on a text; errors as of ``run``."""
 
+_IN_PROOF = re.compile(r"[()]|feasible_join|feasible_cons|holds_[0-9]+|Eq\.refl|Bool\.true")
 _NO_AXIOMS = re.compile(r"'(?P<name>[^']+)' does not depend on any axioms")
 _AXIOMS = re.compile(r"'(?P<name>[^']+)' depends on axioms: \[(?P<axioms>[^\]]*)\]", re.DOTALL)
 
@@ -192,8 +194,10 @@ def refusals(text: str) -> tuple[str, ...]:
             if line:
                 reasons.append(f"line {number} is none that a certificate needs: {line[:80]!r}")
             continue
-        for word in _WORD.findall(match["body"] or match["claim"] or ""):
-            if not _ALLOWED.fullmatch(word):
+        words = [(word, _ALLOWED) for word in _WORD.findall(match["body"] or match["claim"] or "")]
+        words += [(word, _IN_PROOF) for word in _WORD.findall(match["proof"] or "")]
+        for word, allowed in words:
+            if not allowed.fullmatch(word):
                 reasons.append(f"line {number} holds {word[:80]!r}, for which a certificate has no use")
     return tuple(reasons)
 

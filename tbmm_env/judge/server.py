@@ -21,6 +21,7 @@ from __future__ import annotations
 import collections
 import json
 import logging
+import os
 import queue
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -114,6 +115,7 @@ class _Server:
 
     def __init__(self) -> None:
         self._made_for: tuple[str, str, int] | None = None
+        self._owner = os.getpid()
         self._worker: child.Worker | None = None
 
     @property
@@ -139,6 +141,8 @@ class _Server:
         return lean.ended_by_itself(_finished(reply), limits)
 
     def _worker_for(self, program: str, lean_path: str, memory_bytes: int) -> child.Worker:
+        if self._owner != os.getpid():  # a forked owner must not read what its parent's server answers
+            self._worker, self._owner = None, os.getpid()
         if self._worker is None or self._made_for != (program, lean_path, memory_bytes):
             self.close()
             code = _SERVE.format(
