@@ -15,7 +15,7 @@ import tarfile
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING
@@ -69,8 +69,11 @@ def _image(folder: Path, key: str) -> Image:
 def expected() -> Image:
     """Return the image that this version of the package needs: where it is, or else where it would be built."""
     key = recipe.key()
-    here = [folder for folder in folders() if (folder / key / MANIFEST).is_file()]
-    return _image((here or folders()[-1:])[0], key)
+    for folder in folders():
+        with suppress(PermissionError):  # another user's: it is not here for this one
+            if (folder / key / MANIFEST).is_file():
+                return _image(folder, key)
+    return _image(folders()[-1], key)
 
 
 def find() -> Image:
@@ -80,7 +83,7 @@ def find() -> Image:
         ImageError: if it is not on this machine; the message names the commands that bring it.
     """
     image = expected()
-    if not (image.path.parent / MANIFEST).is_file():
+    if not os.access(image.path.parent / MANIFEST, os.R_OK):
         places = " and ".join(str(folder) for folder in folders())
         raise ImageError(f"the box image {image.key} was not found in {places}; {WAY_OUT}")
     return image

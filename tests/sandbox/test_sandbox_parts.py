@@ -37,6 +37,7 @@ from tbmm_env.sandbox.base import Box, BoxSpec, Sandbox
 from tbmm_env.sandbox.bubblewrap import BubblewrapSandbox
 from tbmm_env.sandbox.guest import wire
 from tbmm_env.sandbox.guest.capture import Capture
+from tbmm_env.sandbox.guest.main import Helper
 from tbmm_env.sandbox.image import Image
 from tbmm_env.sandbox.scripted import ScriptedBox, ScriptedSandbox, printed, regular
 
@@ -329,6 +330,41 @@ def test_evidence_of_both_versions(tmp_path: Path) -> None:
     (one / "memory.oom_control").write_text("oom_kill 0\n", encoding="ascii")
     assert cgroups.Cgroup("none", [(version, one)]).evidence(alive=False) == ""
     assert cgroups.Cgroup("none", [(version, tmp_path / "gone")]).evidence(alive=True) == ""
+
+
+# ---------------------------------------------------------------- the helper's clock
+
+
+class LateTerminal:
+    """A command ends while the helper looks at who waits: then it is bash that waits for the terminal."""
+
+    def __init__(self) -> None:
+        self.over = False
+
+    def ended_with(self) -> int | None:
+        return 0 if self.over else None
+
+    def waits_for_input(self) -> bool:
+        self.over = True
+        return True
+
+    def is_cut_off(self) -> bool:
+        return False
+
+    def forget_command(self) -> None:
+        pass
+
+    def mark(self) -> None:
+        pass
+
+
+def test_a_command_that_ends_while_the_helper_looks_has_ended() -> None:
+    helper = Helper.__new__(Helper)
+    helper.terminal = LateTerminal()  # type: ignore[assignment]
+    helper.phase, helper.shell_ended = "running", None
+    helper.until, helper.quiet_since, helper.no_output_s = 99.0, 0.0, 1.0
+    helper._tick_running(5.0, None)
+    assert (helper.phase, helper.ending, helper.exit_status) == ("draining", "exited", 0)
 
 
 # ---------------------------------------------------------------- image

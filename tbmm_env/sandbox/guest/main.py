@@ -173,11 +173,14 @@ class Helper:
             self.phase, self.until, self.next_stop = "stopping", now + STOP_PATIENCE_S, now + STOP_AGAIN_S
             self.terminal.interrupt()
         elif now - self.quiet_since >= self.no_output_s and self.terminal.waits_for_input():
-            if self.terminal.is_cut_off():
+            status = self.terminal.ended_with()  # looking takes time: it may be bash, the command over, that waits now
+            if status is not None:
+                self._drain("exited", status)
+            elif self.terminal.is_cut_off():
                 self.terminal.kill_shell()
-                return
-            self.program_waits = True
-            self._drain("awaiting_input", None)
+            else:
+                self.program_waits = True
+                self._drain("awaiting_input", None)
 
     def _tick_stopping(self, now: float, status: int | None) -> None:
         if status is not None:
