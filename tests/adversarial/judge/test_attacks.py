@@ -60,12 +60,9 @@ def test_attack(case: Case, judge: Judge, tmp_path: Path) -> None:
 @pytest.mark.bwrap
 @each("box")
 def test_attack_in_a_box(case: Case, judge: Judge, bwrap_sandbox: Sandbox, image: Image) -> None:
-    limits = dataclasses.replace(
-        TRAIN, memory_bytes=512 * MIB, workspace_bytes=32 * MIB, tmp_bytes=16 * MIB, shm_bytes=8 * MIB
-    )
-    spec = BoxSpec(
-        limits=dataclasses.replace(limits, artifact_bytes=BYTES), files={"optimum.json": OPTIMUM}, image=image
-    )
+    sizes = {"memory_bytes": 512 * MIB, "workspace_bytes": 32 * MIB, "tmp_bytes": 16 * MIB, "shm_bytes": 8 * MIB}
+    limits = dataclasses.replace(TRAIN, artifact_bytes=BYTES, **sizes)
+    spec = BoxSpec(limits=limits, files={"optimum.json": OPTIMUM}, image=image)
     with bwrap_sandbox.start(spec) as box:
         assert box.run(case.spec["box"]["command"], wall_s=20.0, on_check=lambda _: "").exit_status == 0
         artifact = box.collect()
@@ -119,11 +116,9 @@ def test_our_failure_is_an_exception(
         monkeypatch.setattr(judge._replayer, "_panels", {})
     if "broken" in failure:
         BROKEN[failure["broken"]](monkeypatch, tmp_path)
+    attempt = judge.probe if failure.get("during") == "probe" else lambda: judge.judge(OFFICIAL, regular(OPTIMUM))
     with pytest.raises(errors.JudgeError) as caught:
-        if failure.get("during") == "probe":
-            judge.probe()
-        else:
-            judge.judge(OFFICIAL, regular(OPTIMUM))
+        attempt()
     assert type(caught.value).__name__ == case.spec["outcome"]
     assert case.spec["reason"] in str(caught.value)
 

