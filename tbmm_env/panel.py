@@ -108,7 +108,7 @@ def audit(task: Task, on_start: OnStart | None = None) -> Audit:
         for number, entry in enumerate(entries, 1):
             if on_start is not None:
                 on_start(f"{entry.paper}, {entry.metric}", number, len(entries))
-            rows.append(_row(bench, metrics[entry.metric], entry))
+            rows.append(audit_value(bench, metrics[entry.metric], entry))
         panel, values = bench.panel(), bench.values()
     rows += [
         Row(paper=absent.paper, metric=absent.metric, published="-", replayed="", declared=absent.reason,
@@ -133,7 +133,8 @@ def _o_eval(task: Task, panel: Panel, values: Mapping[str, Fraction]) -> Fractio
     return score(task.metrics, panel, values, {entry.id: "holds" for entry in task.obligations}, {}).o_eval
 
 
-def _row(bench: Bench, metric: MetricSpec, entry: PaperValue) -> Row:
+def audit_value(bench: Bench, metric: MetricSpec, entry: PaperValue) -> Row:
+    """Replay one published value and compare the outcome with its declared status."""
     name = f"{entry.paper}, {entry.metric}"
     published = f"{_printed(entry)} {metric.unit}"
     kept = entry.status == "unverifiable" or (entry.status == "convention" and not entry.votes)
