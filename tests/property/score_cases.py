@@ -126,8 +126,14 @@ def obligation_spec(rng: random.Random, index: int) -> ObligationSpec:
 
 def metric_spec(rng: random.Random, index: int, obligations: int) -> MetricSpec:
     shape = rng.choice(["linear", "linear", "exact", "ladder"])
-    rungs = tuple(rng.choice([Fraction(1), Fraction(1, 2), Fraction(1, 3), ulp(rng)]) for _ in range(rng.randint(1, 4)))
-    low = rng.choice([Fraction(-(10**50)), Fraction(-2), Fraction(0), Fraction(1, 10**9)])
+    rungs = tuple(
+        rng.choice([Fraction(1), Fraction(1, 2), Fraction(1, 10), Fraction(1, 3), ulp(rng)])
+        for _ in range(rng.randint(1, 4))
+    )
+    low, high = Fraction(-(10**50)), Fraction(10**50)
+    if rng.random() < 0.25:
+        low = rng.choice([Fraction(-2), Fraction(0), Fraction(1, 10**9)])
+        high = low + rng.choice([Fraction(0), Fraction(4), high])
     needed = rng.sample(range(obligations), rng.randint(0, min(2, obligations))) if rng.random() < 0.6 else []
     return MetricSpec(
         key=f"m{index}",
@@ -141,7 +147,7 @@ def metric_spec(rng: random.Random, index: int, obligations: int) -> MetricSpec:
         tolerance=natural(rng),
         grid=Fraction(1, 1000),
         value="replay:x",
-        domain=(low, low + rng.choice([Fraction(0), Fraction(4), Fraction(10**51)])),
+        domain=(low, high),
         requires=tuple(f"o{k}" for k in needed),
         reason="",
     )
@@ -151,8 +157,11 @@ def panel_of(rng: random.Random, metrics: Sequence[MetricSpec]) -> Panel:
     keys = [spec.key for spec in metrics]
     votes = sorted({(rng.choice("pqr"), rng.choice(keys)) for _ in range(rng.randint(0, 4))})
     anchor = {key: decimal(rng) for key in keys}
-    # Baselines at, just under and just over 2 % from the anchor, and anywhere.
-    shares = [Fraction(98, 100), Fraction(102, 100), Fraction(1)]
+    for key in keys:
+        if rng.random() < 0.15:
+            anchor[key] = Fraction(0)
+    # Baselines at, just under, just over and half of 2 % from the anchor, and anywhere.
+    shares = [Fraction(98, 100), Fraction(102, 100), Fraction(985, 1000), Fraction(1)]
     baseline = {
         key: rng.choice([decimal(rng), anchor[key] * rng.choice(shares) + rng.randint(-1, 1) * ulp(rng)])
         for key in keys
@@ -183,7 +192,7 @@ def value_of(rng: random.Random, spec: MetricSpec, panel: Panel) -> Fraction | N
         reference, resolution = entry.value, entry.resolution
     forgiven = max(spec.tolerance, resolution)
     width = band(reference, panel.baseline[spec.key], forgiven)
-    share = rng.choice([Fraction(0), Fraction(0), Fraction(1), Fraction(1, 2), *spec.ladder])
+    share = rng.choice([*spec.ladder, Fraction(0), Fraction(1), Fraction(1, 2), Fraction(3, 100)])
     miss = rng.choice([Fraction(0), forgiven, forgiven + share * width])
     drawn = reference + rng.choice([1, -1]) * miss + rng.choice([-1, 0, 0, 1]) * ulp(rng)
     if rng.random() < 0.15:
