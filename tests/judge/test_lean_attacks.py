@@ -13,7 +13,8 @@ import pytest
 from tbmm_env.data import data_path
 from tbmm_env.errors import JudgeError
 from tbmm_env.judge import lean
-from tbmm_env.limits import JUDGE
+from tbmm_env.judge.child import Finished
+from tbmm_env.limits import JUDGE, JudgeLimits
 
 ATTACKS = sorted(path for path in data_path("lean", "attacks").iterdir() if path.is_dir())
 
@@ -23,6 +24,12 @@ pytestmark = pytest.mark.lean
 def load(folder: Path) -> tuple[str, dict[str, Any]]:
     expected = tomllib.loads((folder / "expected.toml").read_text("utf-8"))
     return (folder / "attack.lean").read_text("utf-8"), expected
+
+
+def as_it_comes(text: str, limits: JudgeLimits) -> Finished:
+    """Run Lean without our option to finish each proof before the next command: only so is a failed theorem listed."""
+    arguments = (*lean.OPTIONS, "--json", "--stdin")
+    return lean.run(lean.find(), arguments, stdin=text.encode(), lean_path=lean.library(limits), limits=limits)
 
 
 def test_there_are_attacks() -> None:
@@ -53,7 +60,7 @@ def test_what_lean_alone_says(folder: Path) -> None:
         with pytest.raises(JudgeError, match=re.escape(kernel["ended"])):
             lean.ask_kernel(text, expected["theorems"], limits=limits)
         return
-    result = lean.ask_kernel(text, expected["theorems"], limits=limits)
+    result = lean.ask_kernel(text, expected["theorems"], limits=limits, run_text=as_it_comes)
     assert result.accepted is kernel["accepted"]
     assert kernel.get("reason", "") in "\n".join(result.reasons)
     if kernel.get("listed_without_axioms"):
