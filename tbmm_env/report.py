@@ -166,6 +166,9 @@ def print_judgement(console: Console, judgement: Mapping[str, Any]) -> None:
         for entry in judgement["metrics"]:
             if not entry["counted"]:
                 console.print(f"  [yellow]{escape(entry['reason'])}[/]", highlight=False)
+    if judgement["outcome"] == "infeasible":
+        shares = ", ".join(f"{name} {value:.6f}" for name, value in judgement["questions_gated"].items())
+        console.print(f"questions, each behind its own gate (not the reward): {escape(shares)}", highlight=False)
     if judgement["obligations"]:
         console.print(_gate_table(judgement))
     certificate = judgement["certificate"]
