@@ -32,6 +32,7 @@ full: image ## slow: twenty sampled instances on every sandbox
 
 bench: image
 	$(BIN)/python benchmarks/latency.py
+	$(BIN)/python benchmarks/certificates.py
 
 wheel: $(VENV)/.ready
 	$(BIN)/python -m build --wheel
