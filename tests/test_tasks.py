@@ -82,7 +82,7 @@ def test_words_may_be_mended_in_a_frozen_panel(mutant: Callable[[str, str, str],
             "panel 2024a-9 was frozen with sha256 ",
         ),
         ("task.toml", 'reward = ["0.95", "1"]', 'reward = ["0.95", "1.1"]', "must be a range within 0 .. 1"),
-        ("task.toml", 'baseline_score = "0"', 'baseline_score = "0"\nspare = 1', "unknown field 'spare'"),
+        ("task.toml", 'baseline_score = "0"', 'baseline_score = "0"\nspare = 1', "field contracts.spare is 1"),
         ("references.toml", 'metric = "all"', 'metric = "none"', "there is no such metric"),
     ],
 )
