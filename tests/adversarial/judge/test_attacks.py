@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +21,16 @@ from tbmm_env.judge.child import Worker
 from tbmm_env.judge.judge import Judge
 from tbmm_env.limits import JUDGE, MIB, TRAIN
 from tbmm_env.record import Judgement
+from tbmm_env.sandbox import bwrap_program
 from tbmm_env.sandbox.base import BoxSpec, Sandbox
 from tbmm_env.sandbox.image import Image
 
 pytestmark = pytest.mark.lean
 
 OPTIMUM = cases.submission("scored/optimum")
+
+
+IN_PROCESS = [case for case in cases.by("failure") if "disk_bytes" not in case.spec["failure"]]
 
 
 def each(*ways: str) -> pytest.MarkDecorator:
@@ -94,7 +100,42 @@ def test_edited_certificate(case: Case, optimum: Judgement) -> None:
 # ---------------------------------------------------------------- failures of ours
 
 
-@each("failure")
+FULL_DISK = """
+import sys
+from pathlib import Path
+from tbmm_env import errors
+from tbmm_env.judge import lean
+try:
+    lean.check(Path(sys.argv[1]).read_text("utf-8"), sys.argv[2:])
+except errors.JudgeError as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.bwrap
+@pytest.mark.parametrize("case", [case for case in cases.by("failure") if "disk_bytes" in case.spec["failure"]])
+def test_full_disk(case: Case, optimum: Judgement, bwrap_sandbox: Sandbox, tmp_path: Path) -> None:
+    """A small file system is mounted where the cache is; nothing of the sandbox but the program is used."""
+    assert optimum.certificate is not None
+    (tmp_path / "text").write_text(optimum.certificate.text, "utf-8")
+    (tmp_path / "disk").mkdir()
+    size = str(case.spec["failure"]["disk_bytes"])
+    mount = ["--dev-bind", "/", "/", "--size", size, "--tmpfs", str(tmp_path / "disk")]
+    program = [sys.executable, "-c", FULL_DISK, str(tmp_path / "text"), *optimum.certificate.theorems]
+    ended = subprocess.run(
+        [bwrap_program.candidates()[0], *mount, *program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"TBMM_CACHE": str(tmp_path / "disk" / "cache")},
+        cwd=data_path("lean").parent,
+    )
+    assert ended.stdout.startswith(case.spec["outcome"] + " ")
+    assert case.spec["reason"] in ended.stdout
+    assert "failed to write" in ended.stdout
+
+
+@pytest.mark.parametrize("case", IN_PROCESS, ids=lambda case: case.name)
 def test_our_failure_is_an_exception(
     case: Case, judge: Judge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
