@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import tracemalloc
 from fractions import Fraction
 from pathlib import Path
 
@@ -76,6 +77,16 @@ def test_limits_have_an_under_and_an_over() -> None:
 
 def test_brackets_in_strings_are_not_nesting() -> None:
     assert parse(b'{"a": "' + b"[" * 100 + b'\\"' + b"{" * 100 + b'"}').value is not None
+
+
+def test_a_long_string_costs_little_memory() -> None:
+    data = b'{"a": "' + b"x" * (4 << 20) + b'"}'
+    tracemalloc.start()
+    try:
+        assert parse(data).value is None
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_numbers_are_exact() -> None:
