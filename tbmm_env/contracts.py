@@ -24,9 +24,11 @@ from tbmm_env.env import ModelingEnv
 from tbmm_env.errors import BadTask, TbmmError
 from tbmm_env.judge.artifact import read_artifact, regular
 from tbmm_env.judge.judge import Judge
+from tbmm_env.judge.numeral import exact_text, read_exact
 from tbmm_env.leaves import flips, json_bytes
 from tbmm_env.limits import PRESETS
 from tbmm_env.record import Artifact, Judgement
+from tbmm_env.report import exact
 from tbmm_env.rollout import policies
 from tbmm_env.rollout.episode import run_episode
 from tbmm_env.tasks import Task
@@ -104,7 +106,7 @@ def label_faults(judgement: Judgement, label: Path) -> list[str]:
     if judgement.outcome != "scored":
         need(judgement.reward == 0, f"a {judgement.outcome} answer has reward {judgement.reward}")
     if "reward" in expected:
-        need(judgement.reward == Fraction(expected["reward"]), f"reward is {judgement.reward}")
+        need(judgement.reward == Fraction(expected["reward"]), f"reward is {exact_text(judgement.reward)}")
     if judgement.outcome in ("scored", "infeasible"):
         certificate = judgement.certificate
         need(certificate is not None and certificate.accepted and certificate.axioms == (), "no accepted certificate")
@@ -265,7 +267,7 @@ def _baselines(run: _Run) -> Found:
     want = run.task.contracts.baseline_score
     faults = []
     if judgement.outcome != "scored" or verified != want:
-        faults.append(f"the trivial answers are {judgement.outcome} and score {verified}; task.toml says {want}")
+        faults.append(f"the trivial answers are {judgement.outcome} and score {exact(verified)}; task.toml says {want}")
     return f"the trivial answers are feasible and score {want}", faults
 
 
@@ -284,15 +286,15 @@ def _oracle(run: _Run) -> Found:
     finally:
         env.close()
     low, high = run.task.oracle.reward
-    reward, verified = Fraction(result["reward_exact"]), Fraction(result["verified_exact"])
+    reward, verified = read_exact(result["reward_exact"]), read_exact(result["verified_exact"])
     faults = []
     if result["outcome"] != "scored":
         faults.append(f"the oracle is {result['outcome']}: {result['reason']}")
     if not low <= reward <= high:
-        faults.append(f"the oracle's reward is {reward}; task.toml says {low} .. {high}")
+        faults.append(f"the oracle's reward is {exact_text(reward)}; task.toml says {low} .. {high}")
     if verified != run.task.oracle.verified:
-        faults.append(f"the oracle's verified is {verified}; task.toml says {run.task.oracle.verified}")
-    return f"in a box of {box} the oracle earns {reward}, verified {verified}", faults
+        faults.append(f"the oracle's verified is {exact_text(verified)}; task.toml says {run.task.oracle.verified}")
+    return f"in a box of {box} the oracle earns {exact_text(reward)}, verified {exact_text(verified)}", faults
 
 
 CONTRACTS: Mapping[str, Callable[[_Run], Found]] = {
