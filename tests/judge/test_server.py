@@ -27,13 +27,14 @@ HEAD = f"prelude\nimport TBMM\nnamespace {lean.NAMESPACE}\n"
 TRUE = HEAD + "theorem probe : Eq (Signed.le ⟨2, 1⟩ ⟨1, 0⟩) Bool.true := Eq.refl Bool.true\n#print axioms probe\n"
 FALSE = TRUE.replace("⟨2, 1⟩", "⟨3, 1⟩")
 PROBE = (f"{lean.NAMESPACE}.probe",)
-# Every bound doubles the work of a chain of joins; refusals let it through, and it takes some seconds.
+# Text that is let through and keeps Lean busy for long: the same 512 obligations, proved over and over.
 SLOW = HEAD + "".join(
     f"noncomputable def held_{number} : Obligations := "
     + (f".join held_{number - 1} held_{number - 1}\n" if number else ".between 1 0 0 9 5 .nil\n")
-    for number in range(18)
+    for number in range(10)
 )
-SLOW += "theorem probe : Eq (Obligations.hold held_17) Bool.true := Eq.refl Bool.true\n#print axioms probe\n"
+for number in range(1000):
+    SLOW += f"theorem holds_{number} : Eq (Obligations.hold held_9) Bool.true := Eq.refl Bool.true\n"
 
 
 @pytest.fixture
@@ -209,7 +210,7 @@ class TestFailure:
         assert until(lambda: not alive(check))
         thread.join()
         assert len(found) == 1
-        assert isinstance(found[0], JudgeError) or found[0].accepted  # type: ignore[attr-defined]
+        assert isinstance(found[0], JudgeError)
         assert server.check(TRUE, PROBE).accepted
 
     def test_it_dies_with_its_owner(self, tmp_path: Path) -> None:
