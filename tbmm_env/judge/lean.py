@@ -213,6 +213,8 @@ def ask_kernel(
     reasons = [f"error: {error}" for error in errors]
     if finished.exit_status != 0:
         reasons.append(f"Lean ended with {finished}")
+    if finished.cut:
+        reasons.append("Lean wrote more than is kept, so what it said is not known")
     if not theorems:
         reasons.append("no theorem is expected, so nothing was proved")
     for name in theorems:

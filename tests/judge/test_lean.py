@@ -15,7 +15,7 @@ import pytest
 from tbmm_env.data import data_path
 from tbmm_env.errors import JudgeError, LeanUnavailable
 from tbmm_env.judge import child, lean, library
-from tbmm_env.limits import GIB, JUDGE, MIB
+from tbmm_env.limits import GIB, JUDGE, MIB, JudgeLimits
 
 pytestmark = pytest.mark.lean
 
@@ -417,3 +417,12 @@ class TestChild:
         ended = child.run_bounded(["/usr/bin/env"], env={"ONE": "1"}, **self.LIMITS)
         assert b"TBMM_SECRET" not in ended.stdout
         assert b"ONE=1" in ended.stdout
+
+
+def test_output_that_was_cut_is_no_acceptance() -> None:
+    def cut(source: str, limits: JudgeLimits) -> child.Finished:
+        return dataclasses.replace(lean.run_cold(source, limits), cut=True)
+
+    assert lean.ask_kernel(TRUE, PROBE).accepted
+    refused = lean.ask_kernel(TRUE, PROBE, run_text=cut)
+    assert refused.reasons == ("Lean wrote more than is kept, so what it said is not known",)
