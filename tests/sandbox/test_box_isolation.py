@@ -124,7 +124,7 @@ def test_host_things_are_absent(tried: Any) -> None:
     assert tried.run("head -c 1 /dev/kmsg").exit_status != 0
     assert tried.text("find /dev -type b") == ""
     assert os.uname().nodename not in tried.text("hostname; cat /etc/hostname; uname -n")
-    assert int(tried.text("ls -d /proc/[0-9]* | wc -l")) < 10
+    assert int(tried.text("echo /proc/[0-9]* | wc -w")) < 10
     assert tried.run("echo c > /proc/sysrq-trigger").exit_status != 0
     assert tried.run("echo 1 > /proc/sys/kernel/panic").exit_status != 0
 
