@@ -6,8 +6,7 @@ The whole tree::
     ├── UsageError (ValueError)        the caller gave something wrong; exit code 2
     │   ├── UnknownTask                no task of that name
     │   ├── BadTask                    a file of a task package breaks its format
-    │   ├── BadInstance                instance parameters, seed or file out of their stated ranges
-    │   └── MaterialsMissing           an official attachment is needed and was not imported
+    │   └── BadInstance                instance parameters, seed or file out of their stated ranges
     ├── SandboxError (RuntimeError)    the sandbox failed, not the agent; exit code 3
     │   ├── SandboxUnavailable         no backend can be used; the message names the way out
     │   ├── ImageError                 the root filesystem is absent, damaged or could not be built
@@ -41,10 +40,6 @@ class BadTask(UsageError):
 
 class BadInstance(UsageError):
     """Raised when instance parameters, a seed or an instance file are out of their stated ranges."""
-
-
-class MaterialsMissing(UsageError):
-    """Raised when an official attachment is needed and was not imported."""
 
 
 class SandboxError(TbmmError, RuntimeError):

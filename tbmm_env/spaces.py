@@ -46,8 +46,7 @@ class Utf8Text(Space[str]):
         Raises:
             ValueError: when a mask or probability is given.
         """
-        if mask is not None or probability is not None:
-            raise ValueError("Utf8Text.sample takes neither mask nor probability")
+        _refuse_masks("Utf8Text", mask, probability)
         words = []
         for _ in range(int(self.np_random.integers(1, 5))):
             size = int(self.np_random.integers(1, 7))
@@ -104,8 +103,7 @@ class Image(Space[NDArray[np.uint8]]):
         Raises:
             ValueError: when a mask or probability is given.
         """
-        if mask is not None or probability is not None:
-            raise ValueError("Image.sample takes neither mask nor probability")
+        _refuse_masks("Image", mask, probability)
         side = max(1, min(16, int(self.max_pixels**0.5)))
         height, width = (int(n) for n in self.np_random.integers(1, side + 1, 2))
         return self.np_random.integers(0, 256, (height, width, 3), dtype=np.uint8)
@@ -135,3 +133,8 @@ class Image(Space[NDArray[np.uint8]]):
         return isinstance(other, Image) and self.max_pixels == other.max_pixels
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _refuse_masks(space: str, mask: Any | None, probability: Any | None) -> None:
+    if mask is not None or probability is not None:
+        raise ValueError(f"{space}.sample takes neither mask nor probability")

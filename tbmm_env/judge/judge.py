@@ -20,7 +20,7 @@ from tbmm_env.judge.certificate import certify
 from tbmm_env.judge.evaluation import gated_questions
 from tbmm_env.judge.gate import operand, resolve
 from tbmm_env.judge.replay import Replayer, round_to_grid
-from tbmm_env.judge.score import score
+from tbmm_env.judge.score import reward, score
 from tbmm_env.judge.server import LeanServer
 from tbmm_env.limits import JUDGE, JudgeLimits
 from tbmm_env.record import (
@@ -106,11 +106,11 @@ class Judge:
         claims = _claims(answer.value)
         scored = score(self.task.metrics, panel, values, states, claims)
         violated = [entry for entry in obligations if entry.state == "violated"]
-        reward = Fraction(0) if violated else scored.o_eval
+        earned = reward(obligations, scored)
         everybody = self._without_exclusions(instance, panel)
         unaudited = score(self.task.metrics, everybody, values, states, claims)
         certificate = certify(
-            self.task.metrics, panel, values, obligations, scored, reward, limits=self._limits, server=self._lean
+            self.task.metrics, panel, values, obligations, scored, earned, limits=self._limits, server=self._lean
         )
         if violated:
             reason = "; ".join(f"{entry.spec.id}: {entry.reason}" for entry in violated)
@@ -121,7 +121,7 @@ class Judge:
             instance,
             artifact,
             "infeasible" if violated else "scored",
-            reward=reward,
+            reward=earned,
             reason=reason,
             problems=answer.problems,
             score=scored,

@@ -17,7 +17,6 @@ KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 ELSEWHERE = (
     "on a system without apt, build on one that has it and carry the image with `tbmm image export` and `import`"
 )
-SETUID_BITS = 0o6000
 
 
 def build_root(root: Path, scratch: Path, progress: Callable[[int, int, str], None]) -> dict[str, object]:

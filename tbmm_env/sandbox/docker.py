@@ -35,7 +35,7 @@ API_WALL_S = 120
 """A loaded daemon may be slow to answer; that is our failure, not the agent's."""
 EVENTS_WALL_S = 3.0
 STOP_PATIENCE_S = 5.0
-STDOUT, STDERR = 1, 2
+STDOUT = 1
 MOST_STDERR_BYTES = 4000
 
 
