@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from types import TracebackType
-from typing import Literal, Protocol, Self
+from typing import Literal, Protocol, Self, runtime_checkable
 
 from tbmm_env.errors import ImageError, SandboxUnavailable, UsageError
 from tbmm_env.limits import Limits
@@ -99,6 +99,22 @@ class Box(Protocol):
         ...
 
 
+class PreparedBox(Protocol):
+    """A box that is started and not yet known to be for any task."""
+
+    def furnish(self, files: Mapping[str, bytes]) -> Box:
+        """Make files the content of ``/task``, as ``BoxSpec.files`` says, and return the box, to be used once.
+
+        Raises:
+            BoxLost: if the box has gone in the meantime.
+        """
+        ...
+
+    def close(self) -> None:
+        """End the box."""
+        ...
+
+
 class Sandbox(Protocol):
     """A backend."""
 
@@ -123,6 +139,15 @@ class Sandbox(Protocol):
             SandboxUnavailable: if the backend refuses.
             BoxLost: if the box does not answer within ``startup_wall_s``.
         """
+        ...
+
+
+@runtime_checkable
+class PreparingSandbox(Sandbox, Protocol):
+    """A backend that can start boxes before their task is known; what a pool of warm boxes needs."""
+
+    def prepare(self, limits: Limits, image: Image) -> PreparedBox:
+        """Start a box without files and wait for its first answer; raises as ``Sandbox.start`` does."""
         ...
 
 

@@ -12,17 +12,18 @@ import select
 import shutil
 import signal
 import subprocess
+from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from tbmm_env.errors import SandboxUnavailable
 from tbmm_env.limits import Limits
-from tbmm_env.sandbox import bwrap_program, cgroups, guest, image, owner, recipe
+from tbmm_env.sandbox import bwrap_program, cgroups, folders, guest, image, owner, recipe, watcher
 from tbmm_env.sandbox.base import BoxSpec
+from tbmm_env.sandbox.fault import Counters
 from tbmm_env.sandbox.session import SessionBox
 from tbmm_env.sandbox.uids import BoxUid
 
-PAGE_BYTES = 4096
 CHUNK_BYTES = 1 << 20
 END_PATIENCE_S = 10.0
 PROBE_WALL_S = 60.0
@@ -38,13 +39,8 @@ NAMESPACES = (
 )  # fmt: skip
 
 
-def _files_bytes(files: dict[str, bytes]) -> int:
-    """Return the size of a tmpfs that just holds the files, with room for their names."""
-    return PAGE_BYTES * (16 + sum(2 + len(data) // PAGE_BYTES for data in files.values()))
-
-
-def _words(program: str, root: Path, limits: Limits, task_bytes: int) -> list[str]:
-    """Return the bubblewrap command line up to the files of ``/task``."""
+def _words(program: str, root: Path, task: Path, limits: Limits) -> list[str]:
+    """Return the bubblewrap command line up to the program in the box."""
 
     def tmpfs(size: int, mode: str, path: str) -> list[str]:
         return ["--perms", mode, "--size", str(size), "--tmpfs", path]
@@ -52,66 +48,59 @@ def _words(program: str, root: Path, limits: Limits, task_bytes: int) -> list[st
     return [
         program, *NAMESPACES, "--ro-bind", str(root), "/", "--proc", "/proc", "--dev", "/dev",
         *tmpfs(limits.shm_bytes, "1777", "/dev/shm"), "--remount-ro", "/dev", *tmpfs(limits.tmp_bytes, "1777", "/tmp"),
-        *tmpfs(limits.workspace_bytes, "0755", recipe.WORKSPACE), *tmpfs(task_bytes, "0755", "/task"),
+        *tmpfs(limits.workspace_bytes, "0755", recipe.WORKSPACE), "--ro-bind", str(task), "/task",
+        "--chdir", recipe.WORKSPACE,
     ]  # fmt: skip
 
 
 class _Channel:
     """Pipes to a bubblewrap box and its process."""
 
-    def __init__(self, program: Path, spec: BoxSpec, uid: BoxUid | None, group: cgroups.Cgroup | None) -> None:
-        self._uid, self._group = uid, group
+    def __init__(self, program: Path, root: Path, limits: Limits) -> None:
+        self._name = owner.new_name("bwrap")
+        self._folder: folders.Folder | None = None
+        self.group: cgroups.Cgroup | None = None
+        self._uid: BoxUid | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._helper = -1
-        self._said = os.memfd_create("stderr")
-        box_stdin, self._to_box = os.pipe()
-        self._from_box, box_stdout = os.pipe()
-        info, info_end = os.pipe()
-        passed = {info_end}
-        closed_after = [box_stdin, box_stdout, info_end]
+        self._to_box = self._from_box = self._helper = self._said = -1
+        groups: list[watcher.Place] = [("group", str(parent)) for parent in cgroups.parents()]
+        watcher.watch(self._name, ("tree", str(folders.parent())), *groups)
+        passed: list[int] = []
+        info = -1
         try:
+            self._folder = folders.Folder(self._name)
+            self._uid = BoxUid() if os.geteuid() == 0 else None
+            self.group = cgroups.create(self._name, limits)
+            self._said = os.memfd_create("stderr")
+            box_stdin, self._to_box = os.pipe()
+            passed.append(box_stdin)
+            self._from_box, box_stdout = os.pipe()
+            passed.append(box_stdout)
+            info, info_end = os.pipe()
             binary = os.open(program, os.O_PATH)
-            closed_after.append(binary)
-            passed.add(binary)
-            files = dict(spec.files)
-            words = _words(f"/proc/self/fd/{binary}", spec.image.path, spec.limits, _files_bytes(files))
-            for folder in sorted(
-                {str(parent) for name in files for parent in PurePosixPath(name).parents if parent.name}
-            ):
-                words += ["--perms", "0755", "--dir", f"/task/{folder}"]
-            for name, data in files.items():
-                source = _memory_file(data)
-                closed_after.append(source)
-                passed.add(source)
-                words += ["--perms", "0444", "--file", str(source), f"/task/{name}"]
-            words += [
-                "--remount-ro",
-                "/task",
-                "--chdir",
-                recipe.WORKSPACE,
-                "--info-fd",
-                str(info_end),
-                "--",
-                *guest.command(),
+            passed += [info_end, binary]
+            words = [
+                *_words(f"/proc/self/fd/{binary}", root, self._folder.path, limits),
+                *("--info-fd", str(info_end), "--", *guest.command()),
             ]
             self._process = owner.spawn(
-                self._launch(words), stdin=box_stdin, stdout=box_stdout, stderr=self._said, pass_fds=tuple(passed),
-                env={}, cwd="/", start_new_session=True,
+                self._launch(words), stdin=box_stdin, stdout=box_stdout, stderr=self._said,
+                pass_fds=(info_end, binary), env={}, cwd="/", start_new_session=True,
             )  # fmt: skip
         except BaseException:
-            os.close(info)
-            info = -1
+            if info >= 0:
+                os.close(info)
             self.close()
             raise
         finally:
-            for descriptor in closed_after:
+            for descriptor in passed:
                 os.close(descriptor)
         owner.hold(self)
         os.set_blocking(self._to_box, False)
         self._find_helper(info)
 
     def _launch(self, words: list[str]) -> list[str]:
-        entrances = self._group.entrances if self._group else []
+        entrances = self.group.entrances if self.group else []
         if self._uid:
             number = str(self._uid.number)
             words = [_setpriv(), "--reuid", number, "--regid", number, "--clear-groups", "--inh-caps=-all", *words]
@@ -138,8 +127,15 @@ class _Channel:
         poller.register(self._from_box, select.POLLIN)
         return os.read(self._from_box, CHUNK_BYTES) if poller.poll(wait_s * 1000) else None
 
-    def evidence(self, alive: bool) -> str:
-        return self._group.evidence(alive) if self._group else ""
+    def deliver(self, files: Mapping[str, bytes]) -> None:
+        assert self._folder is not None
+        self._folder.fill(files)
+
+    def counters(self, *, silent: bool) -> Counters:
+        return self.counters_now()
+
+    def counters_now(self) -> Counters:
+        return self.group.counters() if self.group else Counters()
 
     def diagnosis(self) -> str:
         status = self._process.poll() if self._process else None
@@ -166,12 +162,14 @@ class _Channel:
                 process.kill()
                 process.wait()
         self.abandon()
-        if self._group:
-            self._group.remove()
-            self._group = None
         if self._uid:
             self._uid.release()
             self._uid = None
+        if self._folder:
+            self._folder.remove()
+        if self.group is None or self.group.remove():
+            self.group = None
+            watcher.forget(self._name)
 
     def abandon(self) -> None:
         for name in ("_to_box", "_from_box", "_said", "_helper"):
@@ -179,15 +177,6 @@ class _Channel:
             setattr(self, name, -1)
             if descriptor >= 0:
                 os.close(descriptor)
-
-
-def _memory_file(data: bytes) -> int:
-    descriptor = os.memfd_create("file")
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    return descriptor
 
 
 def _setpriv() -> str:
@@ -207,13 +196,14 @@ class BubblewrapSandbox:
         "inodes: files on a tmpfs are not counted; the memory of their names is, where control groups may be written",
         "ordinary user: memory is limited for each process, not for all together; there is no processor share",
         "ordinary user: a box that the kernel ends for memory leaves no evidence, so it counts as our failure",
-        "host paths: /proc/self/mountinfo names the image's folder",
+        "host paths: /proc/self/mountinfo names the folders of the image and of /task, df the size of their disks",
     )
     """What the backend does not promise."""
 
     def __init__(self) -> None:
         """Choose no program yet; ``probe`` does."""
         self._program: Path | None = None
+        self._swept = False
 
     def probe(self) -> None:
         """See ``Sandbox.probe``; starts a box of the real shape that runs ``true``."""
@@ -232,7 +222,7 @@ class BubblewrapSandbox:
                 if uid:
                     program = bwrap_program.open_to_all(program, root.parents[1])
                 binary = os.open(program, os.O_PATH)
-                words = _words(f"/proc/self/fd/{binary}", root, _PROBE_LIMITS, PAGE_BYTES)
+                words = _words(f"/proc/self/fd/{binary}", root, root, _PROBE_LIMITS)
                 words = [*words, "--", "/usr/bin/true"]
                 if uid:
                     words = [
@@ -276,19 +266,19 @@ class BubblewrapSandbox:
 
     def start(self, spec: BoxSpec) -> SessionBox:
         """See ``Sandbox.start``."""
+        return self.prepare(spec.limits, spec.image).furnish(spec.files)
+
+    def prepare(self, limits: Limits, image: image.Image) -> SessionBox:
+        """See ``PreparingSandbox.prepare``."""
         self.probe()
         assert self._program is not None
-        cgroups.sweep()
-        uid = BoxUid() if os.geteuid() == 0 else None
-        try:
-            group = cgroups.create(spec.limits, _files_bytes(dict(spec.files)))
-        except BaseException:
-            if uid:
-                uid.release()
-            raise
-        channel = _Channel(self._program, spec, uid, group)
-        rlimits = {} if group else {"RLIMIT_AS": spec.limits.memory_bytes, "RLIMIT_NPROC": spec.limits.pids}
-        return SessionBox(channel, spec.limits, rlimits)
+        if not self._swept:
+            self._swept = True
+            cgroups.sweep()
+            folders.sweep()
+        channel = _Channel(self._program, image.path, limits)
+        rlimits = {} if channel.group else {"RLIMIT_AS": limits.memory_bytes, "RLIMIT_NPROC": limits.pids}
+        return SessionBox(channel, limits, rlimits)
 
 
 _PROBE_LIMITS = Limits(

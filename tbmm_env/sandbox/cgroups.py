@@ -1,35 +1,25 @@
 """Control groups of bubblewrap boxes: memory, processes, processor share; version 1 and 2.
 
-A box's group is ``<mount>/tbmm/<owner label>.<number>``. Groups of owners that are gone are swept when a box is
-started, and at once by a small watcher that waits for its owner's end; it is there while there are boxes.
+A box's group is ``<mount>/tbmm/<name of the box>``. Groups of owners that are gone are removed by the owner's watcher
+and by the sweep at the next start.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
-import threading
 import time
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from tbmm_env.limits import Limits
 from tbmm_env.sandbox import owner
+from tbmm_env.sandbox.fault import Counters
 
 PARENT = "tbmm"
 PERIOD_US = 100_000
 PATIENCE_S = 5.0
 NEEDED = ("memory", "pids")
-WATCHER = (
-    'read nothing; n=0; while [ $n -lt 100 ]; do n=$((n+1)); left=; for d in "$@"; do for g in "$d"/*; do'
-    ' case "$g" in "$d/$OWNER".*) rmdir "$g" 2>/dev/null || left=1;; esac; done; done;'
-    ' [ -z "$left" ] && exit 0; sleep 0.1; done'
-)
-"""Waits until its stdin closes, then removes the owner's groups as they become empty."""
-
-_numbers = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +56,8 @@ def hierarchies() -> tuple[Hierarchy, ...]:
 class Cgroup:
     """The groups of one box, one folder a hierarchy."""
 
-    def __init__(self, name: str, folders: list[tuple[Hierarchy, Path]]) -> None:
-        """Take folders that exist; ``name`` is theirs."""
-        self._name = name
+    def __init__(self, folders: list[tuple[Hierarchy, Path]]) -> None:
+        """Take folders that exist."""
         self._folders = folders
 
     @property
@@ -76,25 +65,17 @@ class Cgroup:
         """Files to which a process writes ``0`` to move itself in."""
         return [str(folder / "cgroup.procs") for _, folder in self._folders]
 
-    def evidence(self, alive: bool) -> str:
-        """Return what the kernel counted: processes killed for memory; empty if nothing.
+    def counters(self) -> Counters:
+        """Return what the kernel counted so far."""
 
-        Args:
-            alive: whether the box is there but silent; then limits that were hit without a kill explain it too.
-        """
-        counted = []
-        kills = (("memory.events", "oom_kill", "oom_kill"), ("memory.oom_control", "oom_kill", "oom_kill"))
-        hits = (
-            ("memory.failcnt", "", "memory_limit_hits"),
-            ("memory.events", "max", "memory_limit_hits"),
-            ("pids.events", "max", "pids_limit_hits"),
+        def total(*places: tuple[str, str]) -> int:
+            return sum(_counter(folder / file, name) for _, folder in self._folders for file, name in places)
+
+        return Counters(
+            oom_kills=total(("memory.events", "oom_kill"), ("memory.oom_control", "oom_kill")),
+            memory_hits=total(("memory.failcnt", ""), ("memory.events", "max")),
+            pids_hits=total(("pids.events", "max")),
         )
-        for _, folder in self._folders:
-            for file, name, text in (*kills, *(hits if alive else ())):
-                number = _counter(folder / file, name)
-                if number:
-                    counted.append(f"{text} {number}")
-        return ", ".join(counted)
 
     def remove(self) -> bool:
         """Remove the folders; return whether all are gone. Nobody may be alive in them."""
@@ -104,26 +85,33 @@ class Cgroup:
                 if time.monotonic() > deadline:
                     return False
                 time.sleep(0.005)
-        _forget(self._name)
         return True
 
 
-def create(limits: Limits, extra_bytes: int) -> Cgroup | None:
+def parents() -> list[Path]:
+    """Return the folders that hold the groups of boxes; empty where groups may not be written."""
+    usable = [h for h in hierarchies() if os.access(h.mount, os.W_OK)]
+    if os.geteuid() != 0 or not set(NEEDED) <= {name for h in usable for name in h.controllers}:
+        return []
+    return [hierarchy.mount / PARENT for hierarchy in usable]
+
+
+def create(name: str, limits: Limits) -> Cgroup | None:
     """Make the groups of a new box, or return None where groups may not be written.
 
     Args:
+        name: of the box; it begins with its owner's label.
         limits: of the box.
-        extra_bytes: memory that the box's own files take, on top of ``memory_bytes``.
     """
-    usable = [h for h in hierarchies() if os.access(h.mount, os.W_OK)]
-    if os.geteuid() != 0 or not set(NEEDED) <= {name for h in usable for name in h.controllers}:
+    usable = set(parents())
+    if not usable:
         return None
-    name = f"{owner.label()}.{next(_numbers)}"
     folders: list[tuple[Hierarchy, Path]] = []
-    _watch(name)  # before there is a folder: a watcher on its way out would take an empty one with it
     try:
-        for hierarchy in usable:
+        for hierarchy in hierarchies():
             parent = hierarchy.mount / PARENT
+            if parent not in usable:
+                continue
             if hierarchy.version == 2:
                 _enable(hierarchy.mount, hierarchy.controllers)
                 parent.mkdir(exist_ok=True)
@@ -131,20 +119,20 @@ def create(limits: Limits, extra_bytes: int) -> Cgroup | None:
             folder = parent / name
             folder.mkdir(parents=True)
             folders.append((hierarchy, folder))
-            for file, value in _settings(hierarchy, limits, extra_bytes).items():
+            for file, value in _settings(hierarchy, limits).items():
                 (folder / file).write_text(value, encoding="ascii")
     except OSError:
-        Cgroup(name, folders).remove()
+        Cgroup(folders).remove()
         return None
-    return Cgroup(name, folders)
+    return Cgroup(folders)
 
 
 def _enable(folder: Path, controllers: tuple[str, ...]) -> None:
     (folder / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in controllers), encoding="ascii")
 
 
-def _settings(hierarchy: Hierarchy, limits: Limits, extra_bytes: int) -> dict[str, str]:
-    memory, quota = str(limits.memory_bytes + extra_bytes), str(max(1000, round(limits.cpus * PERIOD_US)))
+def _settings(hierarchy: Hierarchy, limits: Limits) -> dict[str, str]:
+    memory, quota = str(limits.memory_bytes), str(max(1000, round(limits.cpus * PERIOD_US)))
     settings: dict[str, str] = {}
     if "memory" in hierarchy.controllers:
         if hierarchy.version == 2:
@@ -197,62 +185,3 @@ def sweep() -> int:
             if owner.gone(folder.name.partition(".")[0]):
                 count += _removed(folder)
     return count
-
-
-class _Watcher:
-    """The small process that removes our groups when we are gone; its stdin is a pipe that only we hold."""
-
-    def __init__(self) -> None:
-        read_end, self._write_end = os.pipe()
-        parents = [str(h.mount / PARENT) for h in hierarchies()]
-        self._pid = os.posix_spawn(
-            "/bin/sh",
-            ["sh", "-c", WATCHER, "tbmm-watcher", *parents],
-            {"OWNER": owner.label(), "PATH": "/usr/bin:/bin"},
-            file_actions=[
-                (os.POSIX_SPAWN_DUP2, read_end, 0),
-                (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0),
-            ],
-            setsid=True,
-        )
-        os.close(read_end)
-        owner.hold(self)
-
-    def end(self) -> None:
-        """Let it go and wait for it: there is no group left that it could be needed for."""
-        owner.release(self)
-        os.close(self._write_end)
-        with suppress(ChildProcessError):  # somebody reaps all children of this process
-            os.waitpid(self._pid, 0)
-
-    def abandon(self) -> None:
-        """Close the pipe in a forked copy of the owner, which has no groups."""
-        global _watcher, _lock
-        os.close(self._write_end)
-        _watcher, _lock = None, threading.Lock()
-        _living.clear()
-
-
-_watcher: _Watcher | None = None
-_living: set[str] = set()
-_lock = threading.Lock()
-
-
-def _watch(name: str) -> None:
-    """Note a group that is about to be made; the first one starts the watcher."""
-    global _watcher
-    with _lock:
-        _living.add(name)
-        if _watcher is None:
-            _watcher = _Watcher()
-
-
-def _forget(name: str) -> None:
-    """Note that a group is gone; the last one ends the watcher."""
-    global _watcher
-    with _lock:
-        _living.discard(name)
-        if not _living and _watcher is not None:
-            _watcher.end()
-            _watcher = None

@@ -14,14 +14,16 @@ import struct
 import tarfile
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
 
-from tbmm_env.errors import SandboxUnavailable
+from tbmm_env.errors import BoxLost, SandboxUnavailable
 from tbmm_env.limits import Limits
-from tbmm_env.sandbox import guest, image, owner, recipe
+from tbmm_env.sandbox import folders, guest, image, owner, recipe, watch_program, watcher
 from tbmm_env.sandbox.base import BoxSpec
+from tbmm_env.sandbox.fault import Counters
 from tbmm_env.sandbox.session import SessionBox
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from docker.models.containers import Container
 
 EXTRA = "run `pip install 'tbmm-env[docker]'`"
-LABEL = "tbmm.owner"
+LABEL, BOX_LABEL, BOOT_LABEL = watch_program.LABEL, "tbmm.box", "tbmm.boot"
 PERIOD_US = 100_000
 API_WALL_S = 120
 """A loaded daemon may be slow to answer; that is our failure, not the agent's."""
@@ -91,17 +93,23 @@ def _tmpfs(size: int, inodes: int) -> str:
     )
 
 
-def _settings(spec: BoxSpec) -> dict[str, Any]:
-    """Return the arguments of ``containers.create``."""
-    limits: Limits = spec.limits
+def _settings(limits: Limits, tag: str, name: str, folder: folders.Folder | None) -> dict[str, Any]:
+    """Return the arguments of ``containers.create``; without a folder ``/task`` is a volume."""
+    import docker.types
+
+    task = (
+        {"mounts": [docker.types.Mount("/task", str(folder.path), type="bind", read_only=True)]}
+        if folder
+        else {"volumes": ["/task"]}
+    )
     return {
-        "image": spec.image.docker_tag,
+        "image": tag,
         "command": list(guest.command()),
         "hostname": "box",
         "user": f"{recipe.AGENT_UID}:{recipe.AGENT_GID}",
         "working_dir": recipe.WORKSPACE,
         "environment": recipe.ENVIRONMENT,
-        "labels": {LABEL: owner.label(), "tbmm.host": socket.gethostname()},
+        "labels": {LABEL: owner.label(), BOX_LABEL: name, BOOT_LABEL: boot_id()},
         "stdin_open": True,
         "auto_remove": True,
         "init": False,
@@ -119,7 +127,7 @@ def _settings(spec: BoxSpec) -> dict[str, Any]:
             recipe.WORKSPACE: _tmpfs(limits.workspace_bytes, limits.inodes),
             "/tmp": _tmpfs(limits.tmp_bytes, limits.inodes),
         },
-        "volumes": ["/task"],
+        **task,
         "log_config": {"Type": "none"},
     }
 
@@ -127,17 +135,41 @@ def _settings(spec: BoxSpec) -> dict[str, Any]:
 class _Channel:
     """The attachment to a container."""
 
-    def __init__(self, client: docker.DockerClient, container: Container) -> None:
-        self._client, self._container = client, container
+    def __init__(self, client: docker.DockerClient, limits: Limits, tag: str, *, bound: bool) -> None:
+        """Create a container, attach, start it.
+
+        Raises:
+            docker.errors.DockerException: if the daemon refuses.
+        """
+        self._name = owner.new_name("docker")
         self._said = bytearray()
         self._buffer = bytearray()
         self._closing = threading.Lock()
-        self._removed = False
-        stream = client.api.attach_socket(str(container.id), params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
-        self._stream = stream
-        self._socket: socket.socket = getattr(stream, "_sock", stream)
-        self._socket.settimeout(API_WALL_S)
-        owner.hold(self)
+        self._container: Container | None = None
+        self._stream: Any = None
+        self._folder: folders.Folder | None = None
+        watcher.watch(
+            self._name, ("tree", str(folders.parent())), *[("docker", path) for path in _local_socket(client)]
+        )
+        try:
+            self._folder = folders.Folder(self._name) if bound else None
+            self._container = client.containers.create(**_settings(limits, tag, self._name, self._folder))
+            wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+            self._stream = client.api.attach_socket(str(self._container.id), params=wanted)
+            self._socket: socket.socket = getattr(self._stream, "_sock", self._stream)
+            self._socket.settimeout(API_WALL_S)
+            owner.hold(self)
+            self._container.start()
+        except BaseException:
+            self.close()
+            raise
+        self._client = client
+
+    def deliver(self, files: Mapping[str, bytes]) -> None:
+        if self._folder:
+            self._folder.fill(files)
+        elif files and self._container:
+            self._container.put_archive("/task", _archive(dict(files)))
 
     def send(self, data: bytes) -> None:
         self._socket.sendall(data)
@@ -177,17 +209,21 @@ class _Channel:
                 self._said += payload[: MOST_STDERR_BYTES - len(self._said)]
         return bytes(found)
 
-    def evidence(self, alive: bool) -> str:
+    def counters(self, *, silent: bool) -> Counters:
         """Ask the daemon what it saw: its events of a dead container, the counters of a silent one."""
         import docker.errors
         import requests.exceptions
 
         with suppress(docker.errors.DockerException, requests.exceptions.RequestException, OSError, ValueError):
-            return self._counters() if alive else self._events()
-        return ""
+            return self._statistics() if silent else Counters(oom_kills=self._oom_events())
+        return Counters()
 
-    def _events(self) -> str:
-        """Return "oom" events that came before the container's end; the daemon keeps them after removal."""
+    def counters_now(self) -> None:
+        """Leave it to the helper, which sees the container's own control groups."""
+
+    def _oom_events(self) -> int:
+        """Return the number of "oom" events before the container's end; the daemon keeps them after removal."""
+        assert self._container is not None
         count, deadline = 0, time.monotonic() + EVENTS_WALL_S
         filters = {"container": self._container.id, "event": ["oom", "die", "destroy"], "type": "container"}
         events = self._client.api.events(since=1, filters=filters, decode=True)
@@ -201,52 +237,62 @@ class _Channel:
         finally:
             timer.cancel()
             events.close()
-        return f"daemon event oom {count}" if count else ""
+        return count
 
-    def _counters(self) -> str:
+    def _statistics(self) -> Counters:
+        assert self._container is not None
         stats = cast(dict[str, Any], self._container.stats(stream=False))
         memory, pids = stats.get("memory_stats", {}), stats.get("pids_stats", {})
-        found = []
-        if memory.get("failcnt"):
-            found.append(f"memory_limit_hits {memory['failcnt']}")
-        if memory.get("usage", 0) >= 0.95 * memory.get("limit", float("inf")):
-            found.append(f"memory {memory['usage']} of {memory['limit']} bytes")
-        if pids.get("current", 0) >= 0.95 * pids.get("limit", float("inf")):
-            found.append(f"pids {pids['current']} of {pids['limit']}")
-        return ", ".join(found)
+        return Counters(
+            memory_hits=memory.get("failcnt", 0),
+            memory_share=memory.get("usage", 0) / memory.get("limit", float("inf")),
+            pids_share=pids.get("current", 0) / pids.get("limit", float("inf")),
+        )
 
     def diagnosis(self) -> str:
         said = self._said.decode("utf-8", "replace").strip()
-        return f"container {self._container.short_id}" + (f"; it said: {said}" if said else "")
+        container = self._container.short_id if self._container else "not made"
+        return f"container {container}" + (f"; it said: {said}" if said else "")
 
     def kill(self) -> None:
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)  # the helper exits at the end of its stdin
+        if self._stream is not None:
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)  # the helper exits at the end of its stdin
 
     def close(self) -> None:
-        import docker.errors
-        import requests.exceptions
-
         with self._closing:
-            if self._removed:
-                return
-            self._removed = True
             self.kill()
             self.abandon()
-            deadline = time.monotonic() + STOP_PATIENCE_S
-            while time.monotonic() < deadline:
-                try:
-                    self._container.remove(force=True, v=True)
-                except docker.errors.NotFound:
-                    return
-                except (docker.errors.DockerException, requests.exceptions.RequestException, OSError):
-                    time.sleep(0.02)  # its removal is going on, or the daemon is busy; it removes the box in any case
+            if self._container is not None and not _removed(self._container):
+                return  # the watcher stays for it
+            self._container = None
+            if self._folder:
+                self._folder.remove()
+            watcher.forget(self._name)
 
     def abandon(self) -> None:
-        with suppress(OSError):
-            self._stream.close()
-        with suppress(OSError):
-            self._socket.close()
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            with suppress(OSError):
+                stream.close()
+            with suppress(OSError):
+                self._socket.close()
+
+
+def _removed(container: Container) -> bool:
+    """Remove a container, however busy the daemon is; return whether it is gone."""
+    import docker.errors
+    import requests.exceptions
+
+    deadline = time.monotonic() + STOP_PATIENCE_S
+    while time.monotonic() < deadline:
+        try:
+            container.remove(force=True, v=True)
+        except docker.errors.NotFound:
+            return True
+        except (docker.errors.DockerException, requests.exceptions.RequestException, OSError):
+            time.sleep(0.02)  # its removal is going on, or the daemon is busy; it removes the box in any case
+    return False
 
 
 class DockerSandbox:
@@ -262,6 +308,7 @@ class DockerSandbox:
     def __init__(self, client: docker.DockerClient | None = None) -> None:
         """Use the given client, or connect at the first use."""
         self._client = client
+        self._sees_folders: bool | None = None
 
     def _connected(self) -> docker.DockerClient:
         if self._client is None:
@@ -280,41 +327,62 @@ class DockerSandbox:
 
     def start(self, spec: BoxSpec) -> SessionBox:
         """See ``Sandbox.start``."""
+        return self.prepare(spec.limits, spec.image).furnish(spec.files)
+
+    def prepare(self, limits: Limits, image: image.Image) -> SessionBox:
+        """See ``PreparingSandbox.prepare``."""
         import docker.errors
 
         client = self._connected()
-        sweep(client)
+        if self._sees_folders is None:
+            sweep(client)
+            folders.sweep()
+            self._sees_folders = self._try_folder(client, limits, image.docker_tag)
         try:
-            container = client.containers.create(**_settings(spec))
+            channel = _Channel(client, limits, image.docker_tag, bound=self._sees_folders)
         except docker.errors.DockerException as error:
-            raise SandboxUnavailable(f"Docker refused to make a box: {error}") from error
-        channel: _Channel | None = None
+            raise SandboxUnavailable(f"Docker refused to start a box: {error}") from error
+        return SessionBox(channel, limits, {})
+
+    @staticmethod
+    def _try_folder(client: docker.DockerClient, limits: Limits, tag: str) -> bool:
+        """Return whether a folder of ours is seen in a box: a daemon may run elsewhere, or be kept from our folders."""
+        import docker.errors
+
+        if not _local_socket(client):
+            return False
         try:
-            if spec.files:
-                container.put_archive("/task", _archive(dict(spec.files)))
-            channel = _Channel(client, container)
-            container.start()
-        except BaseException as error:
-            if channel is not None:
-                channel.abandon()
-            with suppress(docker.errors.DockerException):
-                container.remove(force=True, v=True)
-            if isinstance(error, docker.errors.DockerException):
-                raise SandboxUnavailable(f"Docker refused to start a box: {error}") from error
-            raise
-        return SessionBox(channel, spec.limits, {})
+            with SessionBox(_Channel(client, limits, tag, bound=True), limits, {}) as box:
+                box.furnish({"probe": b""})
+        except (docker.errors.DockerException, BoxLost):
+            return False
+        return True
+
+
+def _local_socket(client: docker.DockerClient) -> list[str]:
+    """Return the path of the daemon's socket if it is one of this machine."""
+    return [path for path in [getattr(client.api.adapters.get("http+docker://"), "socket_path", "")] if path]
+
+
+def boot_id() -> str:
+    """Return the number of this boot of the kernel: process ids mean nothing outside of it."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+
+
+def containers(client: docker.DockerClient) -> list[dict[str, Any]]:
+    """Return every container of a box that was started under this kernel, by whomever, as the daemon lists them."""
+    wanted = {"label": [LABEL, f"{BOOT_LABEL}={boot_id()}"]}
+    return list(client.api.containers(all=True, filters=wanted))
 
 
 def sweep(client: docker.DockerClient) -> int:
-    """Remove containers that were never started and whose owner on this host is gone; return how many."""
+    """Remove containers whose owner is surely gone; return how many."""
     import docker.errors
 
     count = 0
-    for container in client.containers.list(
-        all=True, filters={"label": LABEL, "status": "created"}, ignore_removed=True
-    ):
-        if container.labels.get("tbmm.host") == socket.gethostname() and owner.gone(container.labels[LABEL]):
+    for container in containers(client):
+        if owner.gone(container["Labels"][LABEL]):
             with suppress(docker.errors.DockerException):
-                container.remove(force=True, v=True)
+                client.api.remove_container(container["Id"], force=True, v=True)
                 count += 1
     return count

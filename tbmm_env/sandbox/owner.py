@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import weakref
@@ -21,6 +22,7 @@ class Held(Protocol):
 
 _held: weakref.WeakSet[Any] = weakref.WeakSet()
 _spawner: ThreadPoolExecutor | None = None
+_numbers = itertools.count(1)
 
 
 def hold(thing: Held) -> None:
@@ -73,6 +75,11 @@ def pid_namespace() -> str:
 def label() -> str:
     """Return this process's name: ``NAMESPACE-PID-START``."""
     return f"{pid_namespace()}-{os.getpid()}-{start_ticks(os.getpid())}"
+
+
+def new_name(backend: str) -> str:
+    """Return the name of a new box of this process: ``LABEL.NUMBER.BACKEND``."""
+    return f"{label()}.{next(_numbers)}.{backend}"
 
 
 def gone(other: str) -> bool:

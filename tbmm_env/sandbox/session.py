@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import threading
 import time
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Protocol, Self, get_args
 
@@ -14,8 +15,9 @@ import numpy as np
 from tbmm_env.errors import BoxLost
 from tbmm_env.limits import Limits
 from tbmm_env.record import Artifact, CommandResult, FileStatus, ViewedImage
-from tbmm_env.sandbox import recipe
+from tbmm_env.sandbox import fault, recipe
 from tbmm_env.sandbox.base import ANSWER_PATH, OnCheck
+from tbmm_env.sandbox.fault import Counters
 from tbmm_env.sandbox.guest import wire
 
 GRACE_S = 30.0
@@ -36,8 +38,16 @@ class Channel(Protocol):
         """Return the next bytes, ``b""`` at the end, or None when nothing came in time; may raise OSError."""
         ...
 
-    def evidence(self, alive: bool) -> str:
-        """Return kernel or daemon evidence that the agent exhausted the box, or ``""``; ``alive``: it is silent."""
+    def deliver(self, files: Mapping[str, bytes]) -> None:
+        """Make files the content of ``/task``; called once."""
+        ...
+
+    def counters(self, *, silent: bool) -> Counters:
+        """Return what kernel or daemon counted for a box that has ended, or that is there and ``silent``."""
+        ...
+
+    def counters_now(self) -> Counters | None:
+        """Return what the kernel counted for a box that lives, or None: the helper sees it better."""
         ...
 
     def diagnosis(self) -> str:
@@ -76,6 +86,7 @@ class SessionBox:
         self._died = ""
         self._lost = ""
         self._closed = False
+        self._counted = Counters()
         self._busy = threading.RLock()
         sizes = {
             k: v
@@ -98,6 +109,35 @@ class SessionBox:
             self.close()
             raise
 
+    def count_files(self) -> int:
+        """Return how many files the box sees in ``/task``.
+
+        Raises:
+            BoxLost: if the box is gone.
+        """
+        with self._busy:
+            self._begin()
+            self._send(wire.pack(wire.COUNT))
+            while (frame := self._next(time.monotonic() + self._limits.startup_wall_s)) is not None:
+                if frame[0] == wire.COUNTED:
+                    return int(frame[1]["files"])
+            self._begin()
+            raise BoxLost(f"the box died before its first command: {self._died}")
+
+    def furnish(self, files: Mapping[str, bytes]) -> Self:
+        """See ``PreparedBox.furnish``."""
+        try:
+            with self._busy:
+                self._begin()
+                self._channel.deliver(files)
+            seen = self.count_files()
+            if seen != len(files):
+                raise BoxLost(f"the box sees {seen} files in /task, and {len(files)} were delivered")
+        except BaseException:
+            self.close()
+            raise
+        return self
+
     # ---------------------------------------------------------------- frames
 
     def _send(self, data: bytes) -> None:
@@ -115,21 +155,30 @@ class SessionBox:
                 if chunk:
                     self._frames = self._decoder.feed(chunk)
                     continue
-                self._give_up("it did not answer in time" if chunk is None else "its helper ended", alive=chunk is None)
+                self._give_up(
+                    "it did not answer in time" if chunk is None else "its helper ended", silent=chunk is None
+                )
             except (OSError, wire.WireError) as error:
-                self._give_up(f"its connection failed: {error}", alive=False)
+                self._give_up(f"its connection failed: {error}", silent=False)
             return None
         return self._frames.pop(0)
 
-    def _give_up(self, reason: str, *, alive: bool) -> None:
-        closed, evidence = self._closed, "" if self._closed else self._channel.evidence(alive)
-        if evidence:
-            self._died = f"{evidence} ({reason})"
+    def _give_up(self, reason: str, *, silent: bool) -> None:
+        if self._closed:
+            self._lost = "the box was closed meanwhile"
         else:
-            self._lost = (
-                "the box was closed meanwhile" if closed else f"the box was lost: {reason}; {self._channel.diagnosis()}"
-            )
+            _, evidence = fault.of_end(self._channel.counters(silent=silent), silent=silent)
+            if evidence:
+                self._died = f"{evidence} ({reason})"
+            else:
+                self._lost = f"the box was lost: {reason}; {self._channel.diagnosis()}"
         self.close()
+
+    def _evidence(self, counted: Mapping[str, int]) -> str:
+        """Return evidence of limits that were hit since the last action; ``counted`` is what the helper saw."""
+        before = self._counted
+        self._counted = self._channel.counters_now() or Counters(**counted)
+        return fault.of_command(before, self._counted)
 
     # ---------------------------------------------------------------- Box
 
@@ -154,7 +203,8 @@ class SessionBox:
         )
         return CommandResult(
             head=bytes(head), tail=tail, dropped_bytes=header["dropped_bytes"], ending=header["ending"],
-            exit_status=header["exit_status"], evidence=self._died, submitted=header["submitted"],
+            exit_status=header["exit_status"], evidence=self._died or self._evidence(header["counted"]),
+            submitted=header["submitted"],
             images=tuple(images), wall_s=time.monotonic() - started,
         )  # fmt: skip
 

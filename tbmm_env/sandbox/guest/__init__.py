@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import resources
 
-MODULES = ("wire", "capture", "artifact", "blocked", "lockdown", "terminal", "requests", "viewing", "main")
+MODULES = ("wire", "capture", "artifact", "blocked", "counted", "lockdown", "terminal", "requests", "viewing", "main")
 """In the order of their imports."""
 
 _LOADER = """\

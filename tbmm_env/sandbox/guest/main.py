@@ -14,6 +14,7 @@ from typing import Any
 
 from tbmm_env.sandbox.guest import wire
 from tbmm_env.sandbox.guest.artifact import end_everybody, read_artifact
+from tbmm_env.sandbox.guest.counted import Counted
 from tbmm_env.sandbox.guest.lockdown import shield
 from tbmm_env.sandbox.guest.requests import Door, Request
 from tbmm_env.sandbox.guest.terminal import Terminal
@@ -40,6 +41,7 @@ class Helper:
         self.environment: dict[str, str] = config["environment"]
         self.rlimits: dict[str, int] = config["rlimits"]
         self.terminal = Terminal(self.environment, self.rlimits, self.limits["step_output_bytes"])
+        self.counted = Counted()
         self.door = Door()
         self.decoder = wire.Decoder()
         self.wake, wake_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -229,7 +231,7 @@ class Helper:
             say(wire.pack(wire.OUTPUT, None, head))
         result = {
             "ending": self.ending, "exit_status": self.exit_status, "dropped_bytes": capture.dropped_bytes,
-            "submitted": self.submitted,
+            "submitted": self.submitted, "counted": self.counted.now(),
         }  # fmt: skip
         self.phase = "idle"
         say(wire.pack(wire.ENDED, result, tail))
@@ -254,6 +256,8 @@ class Helper:
             self.checking.reply(header["status"], body.decode("utf-8", "replace"))
             self._forget(self.checking)
             self._next_check()
+        elif kind == wire.COUNT:
+            say(wire.pack(wire.COUNTED, {"files": count_files("/task")}))
         elif kind == wire.COLLECT:
             alone = end_everybody(EVERYBODY_PATIENCE_S)
             self.shell_ended = 137
@@ -348,6 +352,11 @@ class Helper:
         viewing.request.reply(0 if well else 1, text)
         self._forget(viewing.request)
         self._next_view()
+
+
+def count_files(folder: str) -> int:
+    """Return the number of files in a folder and those below."""
+    return sum(len(names) for _, _, names in os.walk(folder))
 
 
 def say(data: bytes) -> None:

@@ -19,6 +19,7 @@ CONFIGURE = b"C"
 RUN = b"R"
 CHECKED = b"K"
 COLLECT = b"A"
+COUNT = b"N"
 
 # helper -> owner
 READY = b"r"
@@ -27,6 +28,7 @@ ENDED = b"e"
 IMAGE = b"i"
 CHECK = b"k"
 ARTIFACT = b"a"
+COUNTED = b"n"
 
 Frame = tuple[bytes, dict[str, Any], bytes]
 

@@ -1,0 +1,103 @@
+"""The watcher: waits for the end of the process that owns boxes, then removes what that has left. A program of its own.
+
+Started by :mod:`tbmm_env.sandbox.watcher` with the owner's label. Standard library only. Each line of its stdin names
+a place where something may be left; ``bye`` means that nothing is.
+
+* ``group FOLDER``: control groups named ``LABEL.*`` in it, which can be removed when they are empty;
+* ``tree FOLDER``: folders named ``LABEL.*`` in it;
+* ``docker SOCKET``: containers labelled with the owner.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+
+PATIENCE_S = 10.0
+DOCKER_PATIENCE_S = 4.0
+"""A daemon may still be at work on a request that the owner has sent with its last breath."""
+PAUSE_S = 0.1
+API_WALL_S = 30.0
+LABEL = "tbmm.owner"
+
+
+def groups_left(folder: str, label: str) -> bool:
+    """Remove the owner's groups as far as they are empty; return whether some are left."""
+    left = False
+    for name in _named(folder, label):
+        try:
+            os.rmdir(os.path.join(folder, name))  # noqa: PTH106, PTH118 (pathlib would lengthen the start)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            left = True
+    return left
+
+
+def trees_left(folder: str, label: str) -> bool:
+    """Remove the owner's folders; return whether some are left."""
+    import shutil
+
+    for name in _named(folder, label):
+        shutil.rmtree(os.path.join(folder, name), ignore_errors=True)  # noqa: PTH118
+    return bool(_named(folder, label))
+
+
+def _named(folder: str, label: str) -> list[str]:
+    try:
+        return [name for name in os.listdir(folder) if name.startswith(label + ".")]  # noqa: PTH208
+    except OSError:
+        return []
+
+
+def containers_left(address: str, label: str) -> bool:
+    """Remove the owner's containers; return whether there were some."""
+    import http.client
+    import json
+    import urllib.parse
+
+    class Connection(http.client.HTTPConnection):
+        def connect(self) -> None:
+            self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self.sock.settimeout(API_WALL_S)
+            self.sock.connect(address)
+
+    def ask(method: str, path: str) -> bytes:
+        connection = Connection("docker")
+        try:
+            connection.request(method, path)
+            return connection.getresponse().read()
+        finally:
+            connection.close()
+
+    try:
+        filters = urllib.parse.quote(json.dumps({"label": [f"{LABEL}={label}"]}))
+        found = json.loads(ask("GET", f"/containers/json?all=1&filters={filters}"))
+        for entry in found:
+            ask("DELETE", f"/containers/{entry['Id']}?force=1&v=1")
+        return bool(found)
+    except (OSError, ValueError, TypeError, KeyError, http.client.HTTPException):
+        return True  # ask again
+
+
+def main() -> None:
+    """Wait, then remove until nothing is left or patience ends."""
+    label, places = sys.argv[1], set[tuple[str, str]]()
+    for line in sys.stdin.buffer:
+        kind, _, value = os.fsdecode(line.rstrip(b"\n")).partition(" ")
+        if kind == "bye":
+            return
+        places.add((kind, value))
+    gone_s = time.monotonic()
+    while (passed_s := time.monotonic() - gone_s) < PATIENCE_S:
+        looks = {"group": groups_left, "tree": trees_left, "docker": containers_left}
+        left = [place for place in sorted(places) if looks[place[0]](place[1], label)]
+        if not left and (passed_s > DOCKER_PATIENCE_S or not any(kind == "docker" for kind, _ in places)):
+            return
+        time.sleep(PAUSE_S)
+
+
+if __name__ == "__main__":
+    main()
