@@ -35,7 +35,9 @@ from tbmm_env.record import (
 )
 from tbmm_env.report import instance_json, judgement_json
 from tbmm_env.sandbox import image as images
-from tbmm_env.sandbox.base import Box, BoxSpec, Sandbox, SandboxName, select
+from tbmm_env.sandbox.base import Box, BoxSpec, PreparingSandbox, Sandbox, SandboxName, select
+from tbmm_env.sandbox.fault import classify
+from tbmm_env.sandbox.pool import Pool
 from tbmm_env.spaces import Image, Utf8Text
 from tbmm_env.trajectory.store import Store
 
@@ -57,6 +59,8 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
         budget: ``contest`` or ``train``; see :mod:`tbmm_env.limits`.
         language: of statement and contract, ``en`` or ``zh``.
         limits: budgets of the user's own instead of the preset.
+        warm: boxes kept ready for the next resets when the sandbox is given by name; 0 for none. Environments that
+            share boxes are given one :class:`tbmm_env.sandbox.pool.Pool` as ``sandbox``.
         recorder: folder of a trajectory store, or a function that takes each finished episode.
         render_mode: ``ansi`` or None; :meth:`render` returns the last terminal text.
 
@@ -77,6 +81,7 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
         budget: BudgetName = "contest",
         language: Language = "en",
         limits: Limits | None = None,
+        warm: int = 1,
         recorder: str | os.PathLike[str] | Recorder | None = None,
         render_mode: str | None = None,
     ) -> None:
@@ -84,6 +89,8 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
         _one_of("budget", budget, tuple(PRESETS))
         _one_of("language", language, ("en", "zh"))
         _one_of("render_mode", render_mode, (None, "ansi"))
+        if warm < 0:
+            raise UsageError(f"warm is {warm!r}; it must be a number of boxes, 0 or more")
         if isinstance(sandbox, str):
             _one_of("sandbox", sandbox, ("auto", "docker", "bwrap"))
         self.task = tasks.load(task)
@@ -94,6 +101,8 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
         self._which = instance
         self._sandbox_choice = sandbox
         self._sandbox: Sandbox | None = None
+        self._warm = warm
+        self._pool: Pool | None = None
         self._recorder = _recorder(recorder)
         self._judge: Judge | None = None
         self._box: Box | None = None
@@ -126,9 +135,7 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
         self.instance = self._choose_instance(seed, options)
         judge = self._ready_judge()
         if self._sandbox is None:
-            self._sandbox = (
-                select(self._sandbox_choice) if isinstance(self._sandbox_choice, str) else self._sandbox_choice
-            )
+            self._sandbox = self._choose_sandbox()
         self._image = images.expected()
         files = instances.public_files(self.task, self.instance, self.language)
         self._box = self._sandbox.start(BoxSpec(limits=self.limits, files=files, image=self._image))
@@ -176,6 +183,7 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
             info: dict[str, Any] = {
                 "exit_status": result.exit_status if result else None,
                 "ending": result.ending if result else "refused",
+                "fault": classify(result) if result else "none",
             }
             reward = 0.0
             if terminated or truncated:
@@ -194,6 +202,9 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
     def close(self) -> None:
         """End box and judge; idempotent, and a later reset starts anew."""
         self._close_box()
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = self._sandbox = None
         if self._judge is not None:
             self._judge.close()
             self._judge = None
@@ -277,6 +288,15 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
         if self._which == "official":
             return instances.official(self.task)
         return instances.sampled(self.task, int(self.np_random.integers(2**31)) if seed is None else seed)
+
+    def _choose_sandbox(self) -> Sandbox:
+        if not isinstance(self._sandbox_choice, str):
+            return self._sandbox_choice
+        chosen = select(self._sandbox_choice)
+        if self._warm and isinstance(chosen, PreparingSandbox):
+            self._pool = Pool(chosen, boxes=self._warm)
+            return self._pool
+        return chosen
 
     def _ready_judge(self) -> Judge:
         if self._judge is None:

@@ -101,6 +101,8 @@ def _notices(result: CommandResult, limits: Limits, wall_s: float | None) -> lis
             f"[the box died: it used up its memory ({limits.memory_bytes} bytes) or its processes ({limits.pids});"
             " the episode ends]"
         )
+    if result.evidence.startswith("oom_kill") and result.ending != "box_died":
+        notices.append(f"[a process was killed: the box's memory of {limits.memory_bytes} bytes was used up]")
     if result.submitted:
         notices.append("[submitted: the episode ends]")
     if result.exit_status is not None:

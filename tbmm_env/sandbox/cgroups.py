@@ -177,6 +177,11 @@ def _removed(folder: Path) -> bool:
     return True
 
 
+def names() -> list[str]:
+    """Return the names of all boxes that have groups."""
+    return sorted({folder.name for h in hierarchies() for folder in (h.mount / PARENT).glob("*.*") if folder.is_dir()})
+
+
 def sweep() -> int:
     """Remove groups whose owner is gone; return how many were removed."""
     count = 0

@@ -7,7 +7,7 @@ import json
 import os
 import struct
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from tbmm_env.sandbox import (
 )
 from tbmm_env.sandbox.base import Box, BoxSpec, Sandbox
 from tbmm_env.sandbox.bubblewrap import BubblewrapSandbox
+from tbmm_env.sandbox.fault import Counters
 from tbmm_env.sandbox.guest import wire
 from tbmm_env.sandbox.guest.capture import Capture
 from tbmm_env.sandbox.guest.main import Helper
@@ -115,7 +116,8 @@ class Puppet:
     """A channel whose other end the test plays."""
 
     def __init__(self, *chunks: bytes) -> None:
-        self.chunks, self.proof, self.closed = [wire.pack(wire.READY), *chunks], "", 0
+        self.chunks, self.counted, self.closed = [wire.pack(wire.READY), *chunks], Counters(), 0
+        self.delivered: dict[str, bytes] = {}
 
     def send(self, data: bytes) -> None:
         pass
@@ -123,8 +125,14 @@ class Puppet:
     def receive(self, wait_s: float) -> bytes | None:
         return self.chunks.pop(0) if self.chunks else b""
 
-    def evidence(self, alive: bool) -> str:
-        return self.proof
+    def deliver(self, files: Mapping[str, bytes]) -> None:
+        self.delivered |= files
+
+    def counters(self, *, silent: bool) -> Counters:
+        return self.counted
+
+    def counters_now(self) -> Counters | None:
+        return None
 
     def diagnosis(self) -> str:
         return "puppet"
@@ -158,11 +166,20 @@ def test_a_helper_that_speaks_nonsense_is_our_failure(chunk: bytes) -> None:
 def test_evidence_decides_whose_failure_a_dead_box_is() -> None:
     puppet = Puppet(wire.pack(wire.OUTPUT, None, b"so far"))
     box = session.SessionBox(puppet, TRAIN, {})
-    puppet.proof = "oom_kill 1"
+    puppet.counted = Counters(oom_kills=1)
     result = box.run("true", wall_s=1.0, on_check=lambda _: "")
     assert (result.ending, result.head, result.exit_status) == ("box_died", b"so far", None)
     assert result.evidence.startswith("oom_kill 1")
     assert box.collect() == Artifact(status="missing")
+
+
+def test_a_box_that_sees_other_files_than_were_delivered_is_our_failure() -> None:
+    puppet = Puppet(wire.pack(wire.COUNTED, {"files": 1}))
+    box = session.SessionBox(puppet, TRAIN, {})
+    with pytest.raises(BoxLost, match="sees 1 files in /task, and 2 were delivered"):
+        box.furnish({"a": b"", "b": b""})
+    assert puppet.closed >= 1
+    assert set(puppet.delivered) == {"a", "b"}
 
 
 def test_a_box_that_does_not_begin_says_why() -> None:
@@ -176,7 +193,10 @@ def test_a_box_that_does_not_begin_says_why() -> None:
 def test_the_owner_never_takes_more_than_it_asked_for() -> None:
     limits = replace(TRAIN, step_output_bytes=10)
     frames = wire.pack(wire.OUTPUT, None, b"x" * 8) + wire.pack(wire.OUTPUT, None, b"y" * 8)
-    end = wire.pack(wire.ENDED, {"ending": "exited", "exit_status": 0, "dropped_bytes": 0, "submitted": False})
+    end = wire.pack(
+        wire.ENDED,
+        {"ending": "exited", "exit_status": 0, "dropped_bytes": 0, "submitted": False, "counted": {}},
+    )
     box = session.SessionBox(Puppet(frames + end), limits, {})
     assert box.run("true", wall_s=1.0, on_check=lambda _: "").head == b"x" * 8
     assert session.artifact({"status": "regular", "size_bytes": 4}, b"1234", 3).status == "too_large"
@@ -305,31 +325,28 @@ def test_settings_of_both_versions(tmp_path: Path) -> None:
         (tmp_path / "tbmm" / name).touch()
     limits = replace(TRAIN, cpus=0.5, pids=77)
     both = ("memory", "pids", "cpu")
-    memory = str(limits.memory_bytes + 5)
-    assert cgroups._settings(cgroups.Hierarchy(tmp_path, 2, both), limits, 5) == {
+    memory = str(limits.memory_bytes)
+    assert cgroups._settings(cgroups.Hierarchy(tmp_path, 2, both), limits) == {
         "memory.max": memory, "memory.swap.max": "0", "pids.max": "77", "cpu.max": "50000 100000",
     }  # fmt: skip
-    assert cgroups._settings(cgroups.Hierarchy(tmp_path, 1, both), limits, 5) == {
+    assert cgroups._settings(cgroups.Hierarchy(tmp_path, 1, both), limits) == {
         "memory.limit_in_bytes": memory, "memory.memsw.limit_in_bytes": memory, "pids.max": "77",
         "cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "50000",
     }  # fmt: skip
 
 
-def test_evidence_of_both_versions(tmp_path: Path) -> None:
+def test_counters_of_both_versions(tmp_path: Path) -> None:
     two, one = tmp_path / "v2", tmp_path / "v1"
     two.mkdir()
     one.mkdir()
     (two / "memory.events").write_text("low 0\nhigh 0\nmax 12\noom 2\noom_kill 1\n", encoding="ascii")
-    (two / "pids.events").write_text("max 0\n", encoding="ascii")
+    (two / "pids.events").write_text("max 4\n", encoding="ascii")
     (one / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n", encoding="ascii")
     (one / "memory.failcnt").write_text("9\n", encoding="ascii")
     version = cgroups.Hierarchy(tmp_path, 2, ("memory",))
-    assert cgroups.Cgroup("none", [(version, two)]).evidence(alive=False) == "oom_kill 1"
-    assert cgroups.Cgroup("none", [(version, two)]).evidence(alive=True) == "oom_kill 1, memory_limit_hits 12"
-    assert cgroups.Cgroup("none", [(version, one)]).evidence(alive=True) == "oom_kill 3, memory_limit_hits 9"
-    (one / "memory.oom_control").write_text("oom_kill 0\n", encoding="ascii")
-    assert cgroups.Cgroup("none", [(version, one)]).evidence(alive=False) == ""
-    assert cgroups.Cgroup("none", [(version, tmp_path / "gone")]).evidence(alive=True) == ""
+    assert cgroups.Cgroup([(version, two)]).counters() == Counters(oom_kills=1, memory_hits=12, pids_hits=4)
+    assert cgroups.Cgroup([(version, one)]).counters() == Counters(oom_kills=3, memory_hits=9)
+    assert cgroups.Cgroup([(version, tmp_path / "gone")]).counters() == Counters()
 
 
 # ---------------------------------------------------------------- the helper's clock
