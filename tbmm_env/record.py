@@ -364,9 +364,40 @@ class Judgement:
 # ---------------------------------------------------------------- episode
 
 
+def _no_tokens() -> NDArray[np.int64]:
+    return np.zeros(0, dtype=np.int64)
+
+
+def _no_logprobs() -> NDArray[np.float32]:
+    return np.zeros(0, dtype=np.float32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What a model did to choose one action; what it did not tell is empty.
+
+    Attributes:
+        completion: text as the model gave it, reasoning and tool call included.
+        prompt_token_ids: int64, shape (p,): all tokens that the model was given.
+        completion_token_ids: int64, shape (c,).
+        logprobs: float32, shape (c,) or (0,): natural logarithms under the sampling policy.
+        finish_reason: ``stop``, ``length``, ``tool_calls`` ... as the server says it.
+        sampling: temperature, top_p, seed ...
+        weight_version: which weights answered.
+    """
+
+    completion: str = ""
+    prompt_token_ids: NDArray[np.int64] = field(default_factory=_no_tokens)
+    completion_token_ids: NDArray[np.int64] = field(default_factory=_no_tokens)
+    logprobs: NDArray[np.float32] = field(default_factory=_no_logprobs)
+    finish_reason: str = ""
+    sampling: Mapping[str, JsonValue] = field(default_factory=dict)
+    weight_version: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One action and what came of it, for the recorder."""
+    """One action and what came of it, for the recorder; ``turn`` is there when a model chose the action."""
 
     action: str
     observation: Observation
@@ -374,11 +405,17 @@ class Step:
     ending: Ending | None
     started_s: float
     wall_s: float
+    turn: Turn | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:
-    """One logged episode; times are seconds, ``started_unix_s`` since the epoch."""
+    """One logged episode; times are seconds, ``started_unix_s`` since the epoch.
+
+    ``job`` is the key of the rollout job it came from, ``group_id`` names the episodes that are compared with each
+    other (one instance, one policy), ``sample_id`` tells them apart, ``policy`` names who chose the actions; all are
+    empty for an episode that was played by hand.
+    """
 
     episode_id: str
     instance: Instance
@@ -396,4 +433,8 @@ class Episode:
     truncated: bool
     started_unix_s: float
     wall_s: float
+    job: str = ""
+    group_id: str = ""
+    sample_id: int = 0
+    policy: str = ""
     extra: Mapping[str, JsonValue] = field(default_factory=dict)
