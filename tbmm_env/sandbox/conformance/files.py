@@ -104,7 +104,8 @@ def shared_memory(lab: Lab) -> None:
     program = (
         "import multiprocessing as m, os\nfrom multiprocessing import shared_memory as s\n"
         "block = s.SharedMemory(create=True, size=1 << 20); lock = m.get_context('fork').Lock()\n"
-        "child = os.fork()\nif child == 0:\n  lock.acquire(); other = s.SharedMemory(block.name); other.buf[5] = 7; os._exit(0)\n"
+        "child = os.fork()\nif child == 0:\n  lock.acquire(); other = s.SharedMemory(block.name); other.buf[5] = 7\n"
+        "  os._exit(0)\n"
         "os.waitpid(child, 0); print(block.buf[5], lock.acquire(False)); block.close(); block.unlink()"
     )
     text = lab.start().text(f"python3 -W ignore - <<'E' 2> /dev/null\n{program}\nE")
