@@ -63,7 +63,11 @@ class ScriptedBox:
         if scripted is not None:
             return scripted(self)
         if command == "check":
-            return printed(on_check(self._found(ANSWER_PATH, self.spec.limits.artifact_bytes)))
+            try:
+                return printed(on_check(self._found(ANSWER_PATH, self.spec.limits.artifact_bytes)))
+            except BaseException:  # a box is given up in the middle of a command
+                self.close()
+                raise
         return printed("", submitted=command == "submit")
 
     def collect(self, path: str = ANSWER_PATH, max_bytes: int | None = None) -> Artifact:

@@ -126,6 +126,6 @@ def _try(check: Check, sandbox: Sandbox, image: Image) -> str:
             lab.still_in_time()
     except Violation as violation:
         return str(violation)
-    except (TbmmError, OSError, ValueError) as error:
+    except (TbmmError, OSError, ValueError, LookupError) as error:  # a failure, or an answer that makes no sense
         return f"no {type(error).__name__} was expected: {error}"
     return ""

@@ -31,7 +31,7 @@ def a_job_does_not_hold_an_action(lab: Lab) -> None:
         command = f"{command} &" if command.startswith("setsid") else command
         result = box.ends(command, "exited", 0, wall_s=40.0)
         holds(f"{command!r} ends at once", result.wall_s < 20.0, result)
-    box.prints(_alive(), "")
+    box.prints(_alive(), "all\n")
 
 
 @THEME
@@ -42,14 +42,14 @@ def jobs_live_on(lab: Lab) -> None:
     for command in STARTS:
         if command.split("sleep ")[-1][:3] in words or "306" in command:
             box.ends(command, "exited", 0)
-    box.prints(_alive(*words), "")
+    box.prints(_alive(*words), "all\n")
     box.ends("sleep 60", "wall_limit", wall_s=0.5)
-    box.prints(_alive(*words), "")
+    box.prints(_alive(*words), "all\n")
     box.ends("cat", "awaiting_input")
     box.ends("^C", "exited")
-    box.prints(_alive(*words), "")
+    box.prints(_alive(*words), "all\n")
     box.ends("exit", "shell_restarted", 0)
-    box.prints(_alive(*words), "")
+    box.prints(_alive(*words), "all\n")
 
 
 @THEME

@@ -119,7 +119,8 @@ class Lab:
         """Start a box with files in ``/task`` and with ``LIMITS``, some of them replaced."""
         chosen = replace(LIMITS, **limits)
         self.still_in_time()
-        box = self._stack.enter_context(self.sandbox.start(BoxSpec(limits=chosen, files=files or {}, image=self.image)))
+        box = self.sandbox.start(BoxSpec(limits=chosen, files=files or {}, image=self.image))
+        self._stack.callback(box.close)
         self._boxes.append(box)
         return LabBox(box, chosen)
 

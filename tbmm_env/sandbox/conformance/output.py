@@ -52,6 +52,7 @@ def no_output(lab: Lab) -> None:
     box = lab.start()
     for command in ("true", "x=1", "cd /tmp", "read x <<< y", ":\n:\n", "(exit 3)"):
         same(f"output of {command!r}", output(box.ends(command, "exited")), b"")
+    box.prints("echo $x", "y\n")
 
 
 @THEME
