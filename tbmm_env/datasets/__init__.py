@@ -1,0 +1,1 @@
+"""What trainers read: selections of a trajectory store, written in one format a module."""
