@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 import gymnasium
@@ -43,6 +44,7 @@ from tbmm_env.trajectory.store import Store
 
 ObservationDict = dict[str, Any]
 Recorder = Callable[[Episode], object]
+DECODED_FIGURES = 32
 
 
 class ModelingEnv(gymnasium.Env[ObservationDict, str]):
@@ -320,10 +322,13 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
             box.close()
 
 
+@lru_cache(maxsize=DECODED_FIGURES)
 def decode_png(data: bytes) -> NDArray[np.uint8]:
-    """Return our own PNG file as uint8, shape (height, width, 3)."""
+    """Return our own PNG file as uint8, shape (height, width, 3), read-only: the same figure is decoded once."""
     with Pillow.open(io.BytesIO(data)) as image:
-        return np.asarray(image.convert("RGB"), dtype=np.uint8)
+        pixels = np.array(image.convert("RGB"), dtype=np.uint8)
+    pixels.flags.writeable = False
+    return pixels
 
 
 def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
