@@ -6,7 +6,8 @@ import ast
 
 SEARCH = r"""
 import os, sys
-needle = bytes.fromhex(sys.argv[1])[::-1]
+needles = [bytes.fromhex(word)[::-1] for word in sys.argv[1:]]
+longest = max(map(len, needles))
 hits, read, files = [], 0, 0
 def look(path, most=None):
     global read, files
@@ -16,10 +17,8 @@ def look(path, most=None):
             last = b""
             while chunk := file.read(1 << 22):
                 read += len(chunk)
-                if needle in last + chunk:
-                    hits.append(path)
-                    return
-                last = chunk[-len(needle):]
+                hits.extend((index, path) for index, needle in enumerate(needles) if needle in last + chunk)
+                last = chunk[-longest:]
                 if most is not None and read > most:
                     return
     except (OSError, ValueError, TypeError):
@@ -29,8 +28,7 @@ for top, folders, names in os.walk("/"):
         folders[:] = [name for name in folders if name not in ("proc", "sys", "dev")]
     for name in folders + names:
         path = os.path.join(top, name)
-        if needle in os.fsencode(path):
-            hits.append(path)
+        hits.extend((index, path) for index, needle in enumerate(needles) if needle in os.fsencode(path))
         if name in names and not os.path.islink(path) and os.path.isfile(path):
             look(path)
 for process in [name for name in os.listdir("/proc") if name.isdigit()]:
@@ -46,14 +44,14 @@ print(files, read, sorted(set(hits)))
 """
 
 
-def command(needle: bytes) -> str:
+def command(*needles: bytes) -> str:
     """Return the action that searches; the bytes travel backwards and in hexadecimal, so it does not find itself."""
-    return f"python3 - {needle[::-1].hex()} <<'END'\n{SEARCH}\nEND"
+    return f"python3 - {' '.join(needle[::-1].hex() for needle in needles)} <<'END'\n{SEARCH}\nEND"
 
 
-def found(printed: str) -> list[str]:
-    """Return the paths that hold the bytes, and see to it that the whole root filesystem was read."""
-    files, read, paths = printed.partition("[exit status")[0].split(" ", 2)
+def found(printed: str, which: int = 0) -> list[str]:
+    """Return the paths that hold one of the needles, and see to it that the whole root filesystem was read."""
+    files, read, hits = printed.partition("[exit status")[0].split(" ", 2)
     assert int(files) > 1000, printed
     assert int(read) > 100_000_000, printed
-    return [str(path) for path in ast.literal_eval(paths.strip())]
+    return [str(path) for index, path in ast.literal_eval(hits.strip()) if index == which]
