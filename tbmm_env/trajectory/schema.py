@@ -6,237 +6,103 @@ exactly an Episode or CorruptTrajectory. Images, artifacts and certificates are 
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, cast, get_args
+from dataclasses import fields as fields_of
+from typing import Any, Final, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tbmm_env import record
 from tbmm_env.errors import CorruptTrajectory, TrajectoryError
-from tbmm_env.trajectory.codec import BlobKind, BlobRef, Fault, check, dump, load, pack, reference, shown
+from tbmm_env.trajectory.codec import BlobKind, Fault, dump, load, shown
+from tbmm_env.trajectory.kinds import (
+    MAX_RECORD_BYTES,
+    Certificate,
+    Data,
+    Fetch,
+    Figure,
+    Keep,
+    Numbers,
+    Optional,
+    Plain,
+    Record,
+    Series,
+    at,
+    choice,
+    is_integer,
+    is_text_map,
+    optional_plain,
+)
 
-SCHEMA_VERSION: Final = 1
-MAX_RECORD_BYTES: Final = 256 * 1024 * 1024
-"""Length of one record before compression, and of one blob."""
-MAX_FIGURE_BYTES: Final = MAX_RECORD_BYTES - 64
-"""Pixels of one figure; the rest is for the header of its PPM."""
-
-Keep = Callable[[BlobKind, str, bytes], None]
-"""Takes kind, sha256 and bytes of a blob that the record will name."""
-Fetch = Callable[[BlobKind, str], bytes]
-"""Gives the bytes back; raises CorruptTrajectory when it cannot."""
-
-_PPM = re.compile(rb"P6\n([1-9][0-9]{0,8}) ([1-9][0-9]{0,8})\n255\n")
-
-# ---------------------------------------------------------------- kinds of fields
-
-
-class _Kind:
-    """How one field is packed, unpacked and checked in both directions."""
-
-    def pack(self, value: Any, keep: Keep) -> object:
-        raise NotImplementedError
-
-    def unpack(self, value: Any, fetch: Fetch) -> Any:
-        raise NotImplementedError
-
-
-@dataclass(frozen=True, slots=True)
-class _Plain(_Kind):
-    """A value that stands for itself."""
-
-    meaning: str
-    fits: Callable[[Any], bool]
-
-    def pack(self, value: Any, keep: Keep) -> object:
-        self._refuse_misfit(value)
-        return pack(value)
-
-    def unpack(self, value: Any, fetch: Fetch) -> Any:
-        self._refuse_misfit(value)
-        check(value)
-        return value
-
-    def _refuse_misfit(self, value: object) -> None:
-        if not self.fits(value):
-            raise Fault(f"{shown(value)} is not {self.meaning}")
-
-
-class _Figure(_Kind):
-    """An image, kept as the blob of its binary PPM."""
-
-    def pack(self, value: Any, keep: Keep) -> object:
-        if type(value) is not np.ndarray or value.dtype != np.uint8 or value.ndim != 3 or value.shape[2] != 3:
-            what = f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
-            raise Fault(f"figure is {what}; it must be uint8 (height, width, 3)")
-        if not 0 < value.nbytes <= MAX_FIGURE_BYTES:
-            raise Fault(f"figure has {value.nbytes} bytes; it must have 1 to {MAX_FIGURE_BYTES} bytes")
-        height, width, _ = value.shape
-        return _keep_blob(keep, "image", f"P6\n{width} {height}\n255\n".encode() + value.tobytes())
-
-    def unpack(self, value: Any, fetch: Fetch) -> NDArray[np.uint8]:
-        if not isinstance(value, BlobRef) or value.kind != "image":
-            raise Fault("figure is not a reference to an image")
-        data = fetch(value.kind, value.digest.hex())
-        header = _PPM.match(data)
-        if header is None or len(data) - header.end() != 3 * int(header[1]) * int(header[2]):
-            raise Fault(f"image {value.digest.hex()} is not a binary PPM of the size it states")
-        return np.frombuffer(data, np.uint8, offset=header.end()).reshape(int(header[2]), int(header[1]), 3)
-
-
-class _Data(_Kind):
-    """The bytes of an artifact, kept as a blob unless there are none."""
-
-    def pack(self, value: Any, keep: Keep) -> object:
-        if type(value) is not bytes or len(value) > MAX_RECORD_BYTES:
-            raise Fault(f"data must be at most {MAX_RECORD_BYTES} bytes")
-        return _keep_blob(keep, "artifact", value) if value else value
-
-    def unpack(self, value: Any, fetch: Fetch) -> bytes:
-        if value == b"" and type(value) is bytes:
-            return value
-        if not isinstance(value, BlobRef) or value.kind != "artifact":
-            raise Fault("data is neither empty nor a reference to an artifact")
-        return fetch(value.kind, value.digest.hex())
-
-
-class _Certificate(_Kind):
-    """The Lean text of a certificate, kept as a blob of UTF-8 unless there is none or it is not valid Unicode."""
-
-    def pack(self, value: Any, keep: Keep) -> object:
-        if type(value) is not str or len(value) > MAX_RECORD_BYTES // 4:
-            raise Fault(f"certificate must be text of at most {MAX_RECORD_BYTES // 4} characters")
-        try:
-            return _keep_blob(keep, "certificate", value.encode()) if value else value
-        except UnicodeEncodeError:
-            return pack(value)
-
-    def unpack(self, value: Any, fetch: Fetch) -> str:
-        if isinstance(value, BlobRef) and value.kind == "certificate":
-            try:
-                return fetch(value.kind, value.digest.hex()).decode()
-            except UnicodeDecodeError as error:
-                raise Fault(f"certificate {value.digest.hex()} is not UTF-8") from error
-        if type(value) is not str:
-            raise Fault("certificate is neither text nor a reference to one")
-        return value
-
-
-def _keep_blob(keep: Keep, kind: BlobKind, data: bytes) -> object:
-    digest = hashlib.sha256(data)
-    keep(kind, digest.hexdigest(), data)
-    return reference(BlobRef(kind, digest.digest()))
-
-
-def _at(part: str, convert: Callable[[Any, Any], Any], value: object, blobs: Keep | Fetch) -> Any:
-    try:
-        return convert(value, blobs)
-    except Fault as fault:
-        raise fault.under(part) from None
-
-
-@dataclass(frozen=True, slots=True)
-class _Series(_Kind):
-    """A tuple of one kind; stored as a list."""
-
-    item: _Kind
-
-    def pack(self, value: Any, keep: Keep) -> object:
-        if type(value) is not tuple:
-            raise Fault(f"{shown(value)} is not a tuple")
-        return [_at(f"[{index}]", self.item.pack, one, keep) for index, one in enumerate(value)]
-
-    def unpack(self, value: Any, fetch: Fetch) -> tuple[Any, ...]:
-        if type(value) is not list:
-            raise Fault(f"{shown(value)} is not a list")
-        return tuple(_at(f"[{index}]", self.item.unpack, one, fetch) for index, one in enumerate(value))
-
-
-@dataclass(frozen=True, slots=True)
-class _Record(_Kind):
-    """A dataclass; stored as a map that names every field."""
-
-    cls: type
-    fields: Mapping[str, _Kind]
-
-    def pack(self, value: Any, keep: Keep) -> dict[str, object]:
-        if type(value) is not self.cls:
-            raise Fault(f"{shown(value)} is not of type {self.cls.__name__}")
-        return {name: _at(f".{name}", kind.pack, getattr(value, name), keep) for name, kind in self.fields.items()}
-
-    def unpack(self, value: Any, fetch: Fetch) -> Any:
-        if type(value) is not dict or value.keys() != self.fields.keys():
-            raise Fault(f"not of type {self.cls.__name__}: its fields must be exactly {', '.join(self.fields)}")
-        return self.cls(
-            **{name: _at(f".{name}", kind.unpack, value[name], fetch) for name, kind in self.fields.items()}
-        )
-
+SCHEMA_VERSION: Final = 2
 
 # ---------------------------------------------------------------- the table
 
 
-def _is_integer(value: object) -> bool:
-    return type(value) is int or isinstance(value, np.integer)
+_TEXT = Plain("text", lambda value: type(value) is str)
+_FLAG = Plain("true or false", lambda value: type(value) is bool)
+_INTEGER = Plain("an integer", is_integer)
+_NUMBER = Plain("a number", lambda value: is_integer(value) or isinstance(value, float | np.floating))
+_MAPPING = Plain("a mapping", lambda value: isinstance(value, Mapping))
+_TEXTS = Plain("a mapping of texts", is_text_map)
 
-
-def _choice(vocabulary: Any) -> _Plain:
-    words = get_args(vocabulary)
-    return _Plain(f"one of {', '.join(words)}", lambda value: type(value) is str and value in words)
-
-
-def _optional(plain: _Plain) -> _Plain:
-    return _Plain(f"{plain.meaning} or nothing", lambda value: value is None or plain.fits(value))
-
-
-def _is_text_map(value: object) -> bool:
-    return isinstance(value, Mapping) and all(type(item) is str for item in value.values())
-
-
-_TEXT = _Plain("text", lambda value: type(value) is str)
-_FLAG = _Plain("true or false", lambda value: type(value) is bool)
-_INTEGER = _Plain("an integer", _is_integer)
-_NUMBER = _Plain("a number", lambda value: _is_integer(value) or isinstance(value, float | np.floating))
-_MAPPING = _Plain("a mapping", lambda value: isinstance(value, Mapping))
-_TEXTS = _Plain("a mapping of texts", _is_text_map)
-
-_INSTANCE = _Record(
-    record.Instance, {"task": _TEXT, "version": _TEXT, "seed": _optional(_INTEGER), "parameters": _MAPPING}
+_INSTANCE = Record(
+    record.Instance, {"task": _TEXT, "version": _TEXT, "seed": optional_plain(_INTEGER), "parameters": _MAPPING}
 )
-_OBSERVATION = _Record(record.Observation, {"terminal": _TEXT, "figures": _Series(_Figure())})
-_STEP = _Record(
+_OBSERVATION = Record(record.Observation, {"terminal": _TEXT, "figures": Series(Figure())})
+
+
+def _logprobs_misfit(turn: Any) -> str:
+    logprobs, tokens = np.size(turn.logprobs), np.size(turn.completion_token_ids)
+    return "" if logprobs in (0, tokens) else f"{logprobs} logprobs for {tokens} completion tokens"
+
+
+_TURN = Record(
+    record.Turn,
+    {
+        "completion": _TEXT,
+        "prompt_token_ids": Numbers("<i8"),
+        "completion_token_ids": Numbers("<i8"),
+        "logprobs": Numbers("<f4"),
+        "finish_reason": _TEXT,
+        "sampling": _MAPPING,
+        "weight_version": _TEXT,
+    },
+    _logprobs_misfit,
+)
+_STEP_1 = Record(
     record.Step,
     {
         "action": _TEXT,
         "observation": _OBSERVATION,
-        "exit_status": _optional(_INTEGER),
-        "ending": _optional(_choice(record.Ending)),
+        "exit_status": optional_plain(_INTEGER),
+        "ending": optional_plain(choice(record.Ending)),
         "started_s": _NUMBER,
         "wall_s": _NUMBER,
     },
 )
-_ARTIFACT = _Record(
+_STEP = Record(record.Step, {**_STEP_1.fields, "turn": Optional(_TURN)})
+_ARTIFACT = Record(
     record.Artifact,
-    {"status": _choice(record.FileStatus), "data": _Data(), "size_bytes": _INTEGER, "sha256": _TEXT},
+    {"status": choice(record.FileStatus), "data": Data(), "size_bytes": _INTEGER, "sha256": _TEXT},
 )
-_EPISODE_1 = _Record(
+_EPISODE_1 = Record(
     record.Episode,
     {
         "episode_id": _TEXT,
         "instance": _INSTANCE,
         "budget": _TEXT,
-        "language": _choice(record.Language),
+        "language": choice(record.Language),
         "sandbox": _TEXT,
         "limits": _MAPPING,
         "versions": _TEXTS,
         "first_observation": _OBSERVATION,
-        "steps": _Series(_STEP),
+        "steps": Series(_STEP_1),
         "artifact": _ARTIFACT,
         "judgement": _MAPPING,
-        "certificate_text": _Certificate(),
+        "certificate_text": Certificate(),
         "terminated": _FLAG,
         "truncated": _FLAG,
         "started_unix_s": _NUMBER,
@@ -244,7 +110,19 @@ _EPISODE_1 = _Record(
         "extra": _MAPPING,
     },
 )
-_EPISODES: Final[Mapping[int, _Record]] = {1: _EPISODE_1}
+_EPISODE = Record(
+    record.Episode,
+    {
+        **{name: kind for name, kind in _EPISODE_1.fields.items() if name != "extra"},
+        "steps": Series(_STEP),
+        "job": _TEXT,
+        "group_id": _TEXT,
+        "sample_id": _INTEGER,
+        "policy": _TEXT,
+        "extra": _MAPPING,
+    },
+)
+_EPISODES: Final[Mapping[int, Record]] = {1: _EPISODE_1, 2: _EPISODE}
 """The table of every schema version ever written; entries are added, never changed."""
 
 # ---------------------------------------------------------------- episodes
@@ -292,15 +170,90 @@ def decode(data: bytes, fetch: Fetch) -> record.Episode:
             seen[kind, sha256] = fetch(kind, sha256)
         return seen[kind, sha256]
 
+    with _damage():
+        fields, table = _opened(data)
+        return cast(record.Episode, table.unpack(fields, fetch_once))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What one needs to know of an episode to list, count or choose it; read without its blobs.
+
+    Attributes:
+        episode_id: as the episode's; so are all fields that are not named here.
+        steps: number of actions.
+        outcome: of the judgement; empty when it has none.
+        reward: of the judgement; None when it has none.
+        artifact_sha256: lower-case hex; empty when there is no answer.
+    """
+
+    episode_id: str
+    instance: record.Instance
+    budget: str
+    language: record.Language
+    sandbox: str
+    versions: Mapping[str, str]
+    steps: int
+    outcome: str
+    reward: float | None
+    artifact_sha256: str
+    terminated: bool
+    truncated: bool
+    started_unix_s: float
+    wall_s: float
+    job: str = ""
+    group_id: str = ""
+    sample_id: int = 0
+    policy: str = ""
+
+
+def summarise(data: bytes) -> Summary:
+    """Return the summary of a record, with the defaults of what its version does not have; raises as ``decode``."""
+    with _damage():
+        fields, table = _opened(data)
+        if fields.keys() != table.fields.keys():
+            raise Fault(f"not of type Episode: its fields must be exactly {', '.join(table.fields)}")
+        steps, judgement, artifact = fields["steps"], fields["judgement"], fields["artifact"]
+        if type(steps) is not list or type(judgement) is not dict or type(artifact) is not dict:
+            raise Fault("steps, judgement or artifact are not a list and two mappings")
+        taken: dict[str, Any] = {
+            name: at(f".{name}", kind.unpack, fields[name], _no_blob)
+            for name, kind in table.fields.items()
+            if name in _TAKEN
+        }
+        outcome, reward, sha256 = judgement.get("outcome"), judgement.get("reward"), artifact.get("sha256")
+        return Summary(
+            **taken,
+            steps=len(steps),
+            outcome=outcome if type(outcome) is str else "",
+            reward=float(reward) if isinstance(reward, int | float) else None,
+            artifact_sha256=sha256 if type(sha256) is str else "",
+        )
+
+
+_TAKEN = {field.name for field in fields_of(Summary)} - {"steps", "outcome", "reward", "artifact_sha256"}
+
+
+def _no_blob(kind: BlobKind, sha256: str) -> bytes:
+    raise Fault(f"{kind} {sha256} does not belong here")
+
+
+@contextlib.contextmanager
+def _damage() -> Iterator[None]:
     try:
-        value = load(data)
-        version = value.pop("schema_version", None) if type(value) is dict else None
-        if type(version) is not int or not 1 <= version < 2**16:
-            raise Fault("not a map with a schema_version from 1 to 65535")
-        if version in _EPISODES:
-            return cast(record.Episode, _EPISODES[version].unpack(value, fetch_once))
+        yield
     except Fault as fault:
         raise CorruptTrajectory(f"record{fault.path} is damaged: {fault}") from fault
-    raise TrajectoryError(
-        f"record has schema version {version}; this tbmm-env reads versions up to {SCHEMA_VERSION}: use a later one"
-    )
+
+
+def _opened(data: bytes) -> tuple[dict[str, object], Record]:
+    """Return the fields of a record, its version taken out, and the table of that version."""
+    value = load(data)
+    version = value.pop("schema_version", None) if type(value) is dict else None
+    if type(version) is not int or not 1 <= version < 2**16:
+        raise Fault("not a map with a schema_version from 1 to 65535")
+    if version not in _EPISODES:
+        raise TrajectoryError(
+            f"record has schema version {version}; this tbmm-env reads versions up to {SCHEMA_VERSION}: use a later one"
+        )
+    return cast(dict[str, object], value), _EPISODES[version]

@@ -20,7 +20,7 @@ from typing import BinaryIO, Final, Literal
 import zstandard
 
 from tbmm_env.errors import CorruptTrajectory
-from tbmm_env.trajectory.schema import MAX_RECORD_BYTES
+from tbmm_env.trajectory.kinds import MAX_RECORD_BYTES
 
 SEGMENT_VERSION: Final = 1
 MARKER_BYTES: Final = 16

@@ -11,7 +11,6 @@ it returns (unless the store was opened with ``durable=False``, which leaves tha
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import logging
 import os
@@ -24,14 +23,16 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, Generic, TypeVar
 
 from tbmm_env.errors import CorruptTrajectory, TrajectoryError
 from tbmm_env.record import Episode
 from tbmm_env.trajectory import schema, segment
 from tbmm_env.trajectory.codec import BlobKind
-from tbmm_env.trajectory.disk import flush, on_failure, open_regular, write_all, write_file
+from tbmm_env.trajectory.disk import flush, on_failure, open_regular, write_file
+from tbmm_env.trajectory.schema import Summary
 from tbmm_env.trajectory.segment import Finding, FindingKind, finding
+from tbmm_env.trajectory.writer import Writer
 
 _KEY = re.compile(r"([0-9a-f]{32})#(0|[1-9][0-9]{0,17})")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -43,6 +44,7 @@ _BLOBS: Final[dict[BlobKind, str]] = {
 }
 """Where the blob with a sha256 lies."""
 
+T = TypeVar("T")
 OnFinding = Callable[[Finding], None]
 """Is told what was skipped."""
 
@@ -65,6 +67,26 @@ class StoredEpisode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSummary:
+    """A summary of an episode and where the episode lies; see :class:`StoredEpisode`."""
+
+    key: str
+    summary: Summary
+    path: Path
+    offset_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read(Generic[T]):
+    """What was made of a record, and where the record lies."""
+
+    key: str
+    value: T
+    path: Path
+    offset_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPaths:
     """The files of one stored episode: its segment, answer and Lean certificate; None for what it does not have."""
 
@@ -79,45 +101,6 @@ class _BlobFault(CorruptTrajectory):
     def __init__(self, kind: FindingKind, message: str) -> None:
         super().__init__(message)
         self.kind = kind
-
-
-class _Writer:
-    """The one open segment of a process."""
-
-    def __init__(self, folder: Path, durable: bool) -> None:
-        self.name = secrets.token_hex(segment.MARKER_BYTES)
-        self.path = folder / f"{self.name}.seg"
-        self.pid = os.getpid()
-        self._marker = bytes.fromhex(self.name)
-        self._durable = durable
-        self._records = 0
-        self._end = 0
-        self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        with on_failure(self.close):
-            self._write(segment.header_of(self._marker))
-            if durable:
-                flush(folder)
-
-    def append(self, data: bytes) -> int:
-        """Write one record and return its index."""
-        self._write(segment.frame_of(self._marker, self._records, data))
-        self._records += 1
-        return self._records - 1
-
-    def _write(self, data: bytes) -> None:
-        with on_failure(self._withdraw):
-            write_all(self._file, data)
-            if self._durable:
-                os.fsync(self._file)
-        self._end += len(data)
-
-    def _withdraw(self) -> None:
-        """Cut off what was written in part; where even that fails, readers find a torn record."""
-        with contextlib.suppress(OSError):
-            os.ftruncate(self._file, self._end)
-
-    def close(self) -> None:
-        os.close(self._file)
 
 
 class Store:
@@ -136,7 +119,7 @@ class Store:
         self.path = Path(path)
         self._durable = durable
         self._lock = threading.Lock()
-        self._writer: _Writer | None = None
+        self._writer: Writer | None = None
         self._sure: set[Path] = set()
 
     # -------------------------------------------------------------- writing
@@ -191,10 +174,10 @@ class Store:
         """Close."""
         self.close()
 
-    def _open_writer(self) -> _Writer:
+    def _open_writer(self) -> Writer:
         if self._writer is None or self._writer.pid != os.getpid():
             self._close_writer()
-            self._writer = _Writer(self._folder(self.path / _SEGMENTS), self._durable)
+            self._writer = Writer(self._folder(self.path / _SEGMENTS), self._durable)
         return self._writer
 
     def _close_writer(self) -> None:
@@ -243,13 +226,17 @@ class Store:
         Raises:
             TrajectoryError: when the folder does not exist.
         """
-        report = _log if on_finding is None else on_finding
-        for path in self._segments():
-            for item in self._read_segment(path):
-                if isinstance(item, Finding):
-                    report(item)
-                else:
-                    yield item
+        for read in self._all(on_finding, lambda data: schema.decode(data, self._fetch)):
+            yield StoredEpisode(key=read.key, episode=read.value, path=read.path, offset_bytes=read.offset_bytes)
+
+    def summaries(self, on_finding: OnFinding | None = None) -> Iterator[StoredSummary]:
+        """Yield what a list needs of every episode; blobs are neither read nor missed, the rest is as ``episodes``."""
+        for read in self._all(on_finding, schema.summarise):
+            yield StoredSummary(key=read.key, summary=read.value, path=read.path, offset_bytes=read.offset_bytes)
+
+    def jobs(self, on_finding: OnFinding | None = None) -> Iterator[tuple[str, str]]:
+        """Yield job and key of every readable record, as ``summaries``; the job is empty where there was none."""
+        return ((stored.summary.job, stored.key) for stored in self.summaries(on_finding))
 
     def read(self, key: str) -> Episode:
         """Return the episode that ``append`` stored under a key.
@@ -266,9 +253,9 @@ class Store:
             with open_regular(path) as file:
                 for item in segment.scan(file, path):
                     if isinstance(item, segment.Frame) and item.index == int(match[2]):
-                        found = self._read_frame(file, path, item)
-                        if isinstance(found, StoredEpisode):
-                            return found.episode
+                        found = _read_frame(file, path, item, lambda data: schema.decode(data, self._fetch))
+                        if isinstance(found, _Read):
+                            return found.value
                         kind = TrajectoryError if found.kind == "version" else CorruptTrajectory
                         raise kind(found.message)
         except OSError as error:
@@ -334,25 +321,14 @@ class Store:
             raise TrajectoryError(f"there is no trajectory store at {self.path}")
         return sorted(self.path.glob(f"{_SEGMENTS}/*.seg"))
 
-    def _read_segment(self, path: Path) -> Iterator[StoredEpisode | Finding]:
-        try:
-            with open_regular(path) as file:
-                for item in segment.scan(file, path):
-                    yield item if isinstance(item, Finding) else self._read_frame(file, path, item)
-        except OSError as error:
-            yield finding("unreadable", path, 0, f"{error}")
-
-    def _read_frame(self, file: BinaryIO, path: Path, frame: segment.Frame) -> StoredEpisode | Finding:
-        try:
-            episode = schema.decode(segment.load(file, frame), self._fetch)
-        except _BlobFault as fault:
-            return finding(fault.kind, path, frame.offset_bytes, f"{fault}")
-        except CorruptTrajectory as error:
-            return finding("corrupt", path, frame.offset_bytes, f"{error}")
-        except TrajectoryError as error:
-            return finding("version", path, frame.offset_bytes, f"{error}")
-        key = f"{path.stem}#{frame.index}"
-        return StoredEpisode(key=key, episode=episode, path=path, offset_bytes=frame.offset_bytes)
+    def _all(self, on_finding: OnFinding | None, convert: Callable[[bytes], T]) -> Iterator[_Read[T]]:
+        report = _log if on_finding is None else on_finding
+        for path in self._segments():
+            for item in _read_segment(path, convert):
+                if isinstance(item, Finding):
+                    report(item)
+                else:
+                    yield item
 
     def _blob_path(self, kind: BlobKind, sha256: str) -> Path:
         return self.path / _BLOBS[kind].format(sha256)
@@ -374,6 +350,27 @@ class Store:
         if hashlib.sha256(data).hexdigest() != sha256:
             raise _BlobFault("corrupt", f"{path}, offset 0 bytes: {kind} does not have the sha256 of its name")
         return data
+
+
+def _read_segment(path: Path, convert: Callable[[bytes], T]) -> Iterator[_Read[T] | Finding]:
+    try:
+        with open_regular(path) as file:
+            for item in segment.scan(file, path):
+                yield item if isinstance(item, Finding) else _read_frame(file, path, item, convert)
+    except OSError as error:
+        yield finding("unreadable", path, 0, f"{error}")
+
+
+def _read_frame(file: BinaryIO, path: Path, frame: segment.Frame, convert: Callable[[bytes], T]) -> _Read[T] | Finding:
+    try:
+        value = convert(segment.load(file, frame))
+    except _BlobFault as fault:
+        return finding(fault.kind, path, frame.offset_bytes, f"{fault}")
+    except CorruptTrajectory as error:
+        return finding("corrupt", path, frame.offset_bytes, f"{error}")
+    except TrajectoryError as error:
+        return finding("version", path, frame.offset_bytes, f"{error}")
+    return _Read(key=f"{path.stem}#{frame.index}", value=value, path=path, offset_bytes=frame.offset_bytes)
 
 
 def _log(found: Finding) -> None:

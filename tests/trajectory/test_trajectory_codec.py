@@ -20,11 +20,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from trajectory_samples import encode, episodes_equal, fetcher, golden, image, small, through_bytes, values_equal
+from trajectory_samples import (
+    encode,
+    episodes_equal,
+    fetcher,
+    golden,
+    golden_2,
+    image,
+    small,
+    through_bytes,
+    turn,
+    values_equal,
+)
 
 from tbmm_env import record
 from tbmm_env.errors import CorruptTrajectory, TrajectoryError
-from tbmm_env.trajectory import codec, schema
+from tbmm_env.trajectory import codec, kinds, schema
 from tbmm_env.trajectory.codec import Fault
 
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=8)
@@ -60,6 +71,17 @@ def choice(vocabulary: Any) -> st.SearchStrategy[Any]:
 
 NUMBERS = st.floats() | st.integers()
 OBSERVATIONS = st.builds(record.Observation, terminal=TEXTS, figures=st.lists(IMAGES, max_size=2).map(tuple))
+FLOATS = hnp.arrays(np.float32, 2)
+TURNS = st.builds(
+    record.Turn,
+    completion=TEXTS,
+    prompt_token_ids=hnp.arrays(np.int64, st.integers(0, 3)),
+    completion_token_ids=hnp.arrays(np.int64, 2),
+    logprobs=FLOATS | st.just(np.zeros(0, np.float32)),
+    finish_reason=TEXTS,
+    sampling=MAPPINGS,
+    weight_version=TEXTS,
+)
 STEPS = st.builds(
     record.Step,
     action=TEXTS,
@@ -68,6 +90,7 @@ STEPS = st.builds(
     ending=st.none() | choice(record.Ending),
     started_s=NUMBERS,
     wall_s=NUMBERS,
+    turn=st.none() | TURNS,
 )
 EPISODES = st.builds(
     record.Episode,
@@ -93,6 +116,10 @@ EPISODES = st.builds(
     truncated=st.booleans(),
     started_unix_s=NUMBERS,
     wall_s=NUMBERS,
+    job=TEXTS,
+    group_id=TEXTS,
+    sample_id=st.integers(),
+    policy=TEXTS,
     extra=MAPPINGS,
 )
 
@@ -118,6 +145,7 @@ def test_every_episode_comes_back_equal(episode: record.Episode) -> None:
 
 def test_the_sample_of_every_kind_comes_back_equal() -> None:
     assert episodes_equal(through_bytes(golden()), golden())
+    assert episodes_equal(through_bytes(golden_2()), golden_2())
 
 
 def test_encoding_is_a_function_of_the_episode() -> None:
@@ -186,6 +214,10 @@ CHANGES: dict[str, Any] = {
     "truncated": True,
     "started_unix_s": 1.7e9 + 1,
     "wall_s": np.float64(12.5),
+    "job": "other",
+    "group_id": "other",
+    "sample_id": 1,
+    "policy": "other",
     "extra": {"x": None},
 }
 
@@ -205,13 +237,13 @@ def test_equality_of_values_is_exact() -> None:
 # ---------------------------------------------------------------- the table of fields
 
 
-def check_table(table: schema._Record) -> None:
+def check_table(table: kinds.Record) -> None:
     assert list(table.fields) == [field.name for field in dataclasses.fields(table.cls)], (
         "a new field needs a new schema version"
     )
     for kind in table.fields.values():
-        inner = kind.item if isinstance(kind, schema._Series) else kind
-        if isinstance(inner, schema._Record):
+        inner = kind.item if isinstance(kind, kinds.Series | kinds.Optional) else kind
+        if isinstance(inner, kinds.Record):
             check_table(inner)
 
 
@@ -221,7 +253,7 @@ def test_the_newest_table_names_every_field_of_the_records() -> None:
 
 
 def test_the_table_check_rejects_a_forgotten_field() -> None:
-    table = schema._EPISODES[1]
+    table = schema._EPISODES[schema.SCHEMA_VERSION]
     fields = {name: kind for name, kind in table.fields.items() if name != "wall_s"}
     with pytest.raises(AssertionError, match="new schema version"):
         check_table(dataclasses.replace(table, fields=fields))
@@ -300,6 +332,42 @@ def test_a_value_at_the_limit_is_stored(value: Any) -> None:
 def test_a_field_of_another_type_is_refused(field: str, value: Any, message: str) -> None:
     with pytest.raises(TrajectoryError, match=message):
         encode(dataclasses.replace(small(1), **{field: value}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"logprobs": np.zeros(2, np.float32)}, "2 logprobs for 3 completion tokens"),
+        ({"logprobs": np.zeros(3)}, r"\.logprobs .* <f8 \(3,\) is not an array <f4 of one dimension"),
+        ({"prompt_token_ids": np.zeros(3, np.int32)}, r"<i4 \(3,\) is not an array <i8"),
+        ({"prompt_token_ids": np.zeros((1, 3), np.int64)}, r"<i8 \(1, 3\) is not an array <i8 of one dimension"),
+        ({"completion_token_ids": [1, 2, 3]}, "a list is not an array <i8"),
+        ({"completion": None}, "a NoneType is not text"),
+        ({"sampling": {"x": {1}}}, r"steps\[0\]\.turn\.sampling\.x cannot be stored: a set"),
+    ],
+)
+def test_a_turn_of_another_type_is_refused(changes: dict[str, Any], message: str) -> None:
+    first = dataclasses.replace(small(1).steps[0], turn=dataclasses.replace(turn(), **changes))
+    with pytest.raises(TrajectoryError, match=message):
+        encode(dataclasses.replace(small(1), steps=(first,)))
+
+
+def test_a_turn_without_logprobs_or_without_anything_is_stored() -> None:
+    silent = dataclasses.replace(turn(), logprobs=np.zeros(0, np.float32))
+    for one in (silent, record.Turn(), None):
+        episode = dataclasses.replace(small(1), steps=(dataclasses.replace(small(1).steps[0], turn=one),))
+        assert episodes_equal(through_bytes(episode), episode)
+
+
+def test_a_stored_turn_whose_logprobs_do_not_fit_is_refused() -> None:
+    plain = msgpack.unpackb(encode(golden_2())[0], strict_map_key=False)
+    plain["steps"][0]["turn"]["logprobs"] = plain["steps"][1]["turn"]["prompt_token_ids"]
+    with pytest.raises(CorruptTrajectory, match=r"steps\[0\]\.turn\.logprobs is damaged: an array <i8 \(0,\)"):
+        schema.decode(msgpack.packb(plain), fetcher(encode(golden_2())[1]))
+    one = msgpack.ExtType(codec.ARRAY, msgpack.packb(["<f4", [1], bytes(4)]))
+    plain["steps"][0]["turn"]["logprobs"] = one
+    with pytest.raises(CorruptTrajectory, match=r"steps\[0\]\.turn is damaged: 1 logprobs for 3 completion tokens"):
+        schema.decode(msgpack.packb(plain), fetcher(encode(golden_2())[1]))
 
 
 def test_a_record_over_its_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -406,10 +474,10 @@ def test_the_rewritten_record_is_read_when_nothing_is_changed() -> None:
     assert episodes_equal(schema.decode(rewritten(), fetcher(encode(small(1))[1])), small(1))
 
 
-@pytest.mark.parametrize("version", [2, 65535])
+@pytest.mark.parametrize("version", [schema.SCHEMA_VERSION + 1, 65535])
 def test_a_later_schema_is_not_called_damage(version: int) -> None:
     with pytest.raises(
-        TrajectoryError, match=f"schema version {version}; this tbmm-env reads versions up to 1"
+        TrajectoryError, match=f"schema version {version}; this tbmm-env reads versions up to {schema.SCHEMA_VERSION}"
     ) as caught:
         schema.decode(rewritten(schema_version=version), fetcher({}))
     assert not isinstance(caught.value, CorruptTrajectory)

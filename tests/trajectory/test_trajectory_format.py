@@ -14,12 +14,16 @@ import msgpack
 import numpy as np
 import pytest
 import zstandard
-from trajectory_samples import golden, values_equal
+from trajectory_samples import golden, golden_2, values_equal
 
-from tbmm_env.trajectory import codec, schema, segment
+from tbmm_env.trajectory import codec, kinds, schema, segment
 
 FOLDER = Path(__file__).parents[2] / "trajectories"
 README = (FOLDER / "README.md").read_text(encoding="utf-8")
+
+
+VERSION_2 = {"episode": ("job", "group_id", "sample_id", "policy"), "step": ("turn",)}
+"""What the page says that records of version 1 do not have."""
 
 
 class Reader:
@@ -28,8 +32,10 @@ class Reader:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def records(self) -> list[dict[str, Any]]:
-        (path,) = (self.folder / "segments").iterdir()
+    def records(self) -> list[list[dict[str, Any]]]:
+        return [self.segment(path) for path in sorted((self.folder / "segments").iterdir())]
+
+    def segment(self, path: Path) -> list[dict[str, Any]]:
         data = path.read_bytes()
         assert (data[:8], data[8:12]) == (b"TBMMSEG\n", b"\0\0\0\1")
         assert data[12:28].hex() == path.stem
@@ -89,24 +95,40 @@ def _field(value: Any) -> Any:
 
 
 def test_a_reader_written_from_the_page_agrees() -> None:
-    first = Reader(FOLDER / "golden").records()[0]
-    assert first.pop("schema_version") == 1
-    assert values_equal(first, plain(golden()))
+    old, new = (records[0] for records in Reader(FOLDER / "golden").records())
+    assert (old.pop("schema_version"), new.pop("schema_version")) == (1, 2)
+    assert values_equal(new, plain(golden_2()))
+    expected = plain(golden())
+    for name in VERSION_2["episode"]:
+        del expected[name]
+    for step in expected["steps"]:
+        for name in VERSION_2["step"]:
+            del step[name]
+    assert values_equal(old, expected)
 
 
 def check_page(page: str) -> None:
     """Demand that the page states every field, extension type, dtype and constant of the code."""
-    for table in (schema._EPISODE_1, schema._STEP, schema._OBSERVATION, schema._ARTIFACT, schema._INSTANCE):
+    for table in (
+        schema._EPISODE,
+        schema._STEP,
+        schema._TURN,
+        schema._OBSERVATION,
+        schema._ARTIFACT,
+        schema._INSTANCE,
+    ):
         for name, kind in table.fields.items():
             assert f"`{name}`" in page, name
             words = re.findall(r"one of ([a-z_, ]+?)(?: or nothing)?$", getattr(kind, "meaning", ""))
             for word in words[0].split(", ") if words else []:
                 assert f"`{word}`" in page, word
+    for name in (*VERSION_2["episode"], *VERSION_2["step"]):
+        assert re.search(rf"since version 2[^.]*`{name}`", page), name
     for code in codec._OPENERS:
         assert re.search(rf"^\| {code} \| ", page, re.MULTILINE), f"extension {code}"
     for dtype in codec.DTYPES:
         assert re.search(rf"[`| ]{dtype[1:]}[` ]", page), dtype
-    for number in (schema.MAX_RECORD_BYTES, codec.MAX_INTEGER_BYTES, codec.MAX_DEPTH, segment._FRAME.size):
+    for number in (kinds.MAX_RECORD_BYTES, codec.MAX_INTEGER_BYTES, codec.MAX_DEPTH, segment._FRAME.size):
         assert re.search(rf"\b{number}\b", page), number
     assert f"segment version: {segment.SEGMENT_VERSION} " in page
     assert f"`schema_version` (now {schema.SCHEMA_VERSION})" in page
@@ -116,7 +138,20 @@ def test_the_page_states_every_name_and_number() -> None:
     check_page(README)
 
 
-@pytest.mark.parametrize("word", ["`exit_status`", "`hard_link`", "| 6 | tuple", "c16", "268435456", "8192"])
+@pytest.mark.parametrize(
+    "word",
+    [
+        "`exit_status`",
+        "`logprobs`",
+        "`group_id`",
+        "since version 2",
+        "`hard_link`",
+        "| 6 | tuple",
+        "c16",
+        "268435456",
+        "8192",
+    ],
+)
 def test_the_page_check_rejects_an_omission(word: str) -> None:
     with pytest.raises(AssertionError):
         check_page(README.replace(word, ""))

@@ -25,13 +25,14 @@ import pytest
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trajectory_samples import artifact, encode, episodes_equal, golden, image, small
+from trajectory_samples import artifact, encode, episodes_equal, golden, golden_2, image, small, values_equal
 
 from tbmm_env import record
 from tbmm_env.errors import CorruptTrajectory, TrajectoryError
-from tbmm_env.trajectory import Finding, Store, StoredEpisode, schema, segment, store
+from tbmm_env.trajectory import Finding, Store, StoredEpisode, kinds, schema, segment, store
 
 HERE = Path(__file__).parent
+GOLDEN = HERE.parents[1] / "trajectories" / "golden"
 
 
 def filled(path: Path, count: int = 3) -> tuple[Store, list[str]]:
@@ -176,6 +177,56 @@ def test_any_order_of_writers_keeps_everything(
     assert sorted(item.key for item in stores[0].episodes()) == sorted(keys)
     for made in stores:
         made.close()
+
+
+def check_summaries(made: Store) -> None:
+    """Demand that summaries and jobs say what the whole episodes say."""
+    stored, summaries = list(made.episodes()), list(made.summaries())
+    assert [(item.key, item.path, item.offset_bytes) for item in summaries] == [
+        (item.key, item.path, item.offset_bytes) for item in stored
+    ]
+    for short, whole in zip(summaries, stored, strict=True):
+        summary, episode = short.summary, whole.episode
+        for name in {field.name for field in dataclasses.fields(summary)} & set(record.Episode.__slots__) - {"steps"}:
+            assert values_equal(getattr(summary, name), getattr(episode, name)), name
+        assert summary.steps == len(episode.steps)
+        assert summary.artifact_sha256 == episode.artifact.sha256
+        assert (summary.outcome, summary.reward) == (episode.judgement.get("outcome", ""), episode.judgement["reward"])
+    assert list(made.jobs()) == [(item.episode.job, item.key) for item in stored]
+
+
+def test_summaries_and_jobs_agree_with_the_episodes(tmp_path: Path) -> None:
+    made, _ = filled(tmp_path / "store")
+    made.append(golden_2())
+    made.append(dataclasses.replace(small(1), judgement={"reward": None}, artifact=record.Artifact(status="missing")))
+    check_summaries(made)
+    check_summaries(Store(GOLDEN))
+    assert {job for job, key in Store(GOLDEN).jobs() if key.startswith(b"golden-sample-v1".hex())} == {""}
+
+
+@pytest.mark.parametrize("changed", ["job", "steps", "reward", "artifact_sha256", "group_id"])
+def test_the_summary_check_rejects(changed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, _ = filled(tmp_path / "store")
+    summarise = schema.summarise
+    monkeypatch.setattr(schema, "summarise", lambda data: dataclasses.replace(summarise(data), **{changed: 7}))
+    with pytest.raises(AssertionError):
+        check_summaries(made)
+
+
+def test_summaries_need_no_blobs_and_report_damage(tmp_path: Path) -> None:
+    made, keys = filled(tmp_path / "store")
+    for name in ("images", "artifacts", "certificates"):
+        shutil.rmtree(made.path / name)
+    assert [key for _, key in made.jobs()] == keys
+    assert read_all(made)[0] == []
+    path, frame = only_segment(made), frames(only_segment(made))[1]
+    changed = bytearray(path.read_bytes())
+    changed[frame.offset_bytes + segment._FRAME.size] ^= 1
+    path.write_bytes(changed[:-1])
+    append_raw(made, b"\x81\xaeschema_version\x02")
+    findings: list[Finding] = []
+    assert [key for _, key in made.jobs(findings.append)] == keys[:1]
+    assert sorted(item.kind for item in findings) == ["corrupt", "corrupt", "torn"]
 
 
 # ---------------------------------------------------------------- torn tails
@@ -355,19 +406,19 @@ def test_a_later_segment_version_is_left_alone(tmp_path: Path) -> None:
 
 def append_raw(made: Store, data: bytes) -> str:
     """Append any bytes as a record, correctly framed."""
-    writer = made._open_writer()
-    return f"{writer.name}#{writer.append(data)}"
+    opened = made._open_writer()
+    return f"{opened.name}#{opened.append(data)}"
 
 
 def test_a_later_record_version_is_left_alone(tmp_path: Path) -> None:
     made, _ = filled(tmp_path / "store")
-    data = encode(small(4))[0].replace(b"schema_version\x01", b"schema_version\x02")
+    data = encode(small(4))[0].replace(b"schema_version\x02", b"schema_version\x03")
     key = append_raw(made, data)
     made.append(small(9))
     stored, findings = read_all(made)
     assert len(stored) == 4
     assert [item.kind for item in findings] == ["version"]
-    with pytest.raises(TrajectoryError, match="schema version 2") as caught:
+    with pytest.raises(TrajectoryError, match="schema version 3") as caught:
         made.read(key)
     assert not isinstance(caught.value, CorruptTrajectory)
 
@@ -557,7 +608,7 @@ def test_a_full_disk_fails_the_append_and_leaves_the_store_readable(
 def test_the_full_disk_check_rejects_a_writer_that_leaves_its_half(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store._Writer, "_withdraw", lambda self: None)
+    monkeypatch.setattr(store.Writer, "_withdraw", lambda self: None)
     with pytest.raises(AssertionError, match="torn"):
         [check_full_disk(tmp_path / f"{room}", monkeypatch, room) for room in range(0, 1500, 11)]
 
@@ -797,8 +848,8 @@ def test_a_large_episode_is_stored_and_read(tmp_path: Path) -> None:
 
 
 def test_limits_agree() -> None:
-    header = b"P6\n%d 1\n255\n" % (schema.MAX_FIGURE_BYTES // 3)
-    assert schema.MAX_FIGURE_BYTES + len(header) <= schema.MAX_RECORD_BYTES < segment.MAX_STORED_BYTES < 2**32
+    header = b"P6\n%d 1\n255\n" % (kinds.MAX_FIGURE_BYTES // 3)
+    assert kinds.MAX_FIGURE_BYTES + len(header) <= kinds.MAX_RECORD_BYTES < segment.MAX_STORED_BYTES < 2**32
 
 
 # ---------------------------------------------------------------- known before an episode

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tbmm_env.record import Artifact, Episode, Instance, Observation, Step
+from tbmm_env.record import Artifact, Episode, Instance, Observation, Step, Turn
 from tbmm_env.trajectory import schema
 
 
@@ -82,7 +82,7 @@ def small(number: int, steps: int = 2) -> Episode:
 
 
 def golden() -> Episode:
-    """The episode kept for ever in ``trajectories/golden``; it holds every kind of value once."""
+    """The first episode kept for ever in ``trajectories/golden``; it holds every kind of value once."""
     return dataclasses.replace(
         small(7),
         episode_id="黄金样本-\ud800",
@@ -117,6 +117,29 @@ def golden() -> Episode:
             "turns": [{"prompt_token_ids": [1, 2, 3], "logprobs": [-0.5, -1.25], "finish_reason": "stop"}],
         },
     )
+
+
+def turn() -> Turn:
+    """A turn of a model that told everything."""
+    return Turn(
+        completion="<think>先看图</think>view 图.png \ud83d",
+        prompt_token_ids=np.arange(5, dtype=np.int64) * 2**40,
+        completion_token_ids=np.array([7, -1, 151_643], dtype=np.int64),
+        logprobs=np.array([-0.5, -np.inf, np.nan], dtype=np.float32),
+        finish_reason="tool_calls",
+        sampling={"temperature": 0.7, "top_p": 1, "seed": 2**63, "stop": ["</s>"], "adapter": None},
+        weight_version="step-120",
+    )
+
+
+def golden_2() -> Episode:
+    """The episode of schema version 2: what a model did at a turn, and where the episode came from."""
+    episode = golden()
+    quiet = Turn(completion="submit")
+    steps = tuple(dataclasses.replace(step, turn=one) for step, one in zip(episode.steps, (turn(), quiet), strict=True))
+    last = dataclasses.replace(episode.steps[0], turn=None)
+    origin: dict[str, Any] = {"job": "板凳龙/7/0", "group_id": "cumcm-2024-a/7", "sample_id": 3, "policy": "oracle"}
+    return dataclasses.replace(episode, steps=(*steps, last), **origin)
 
 
 def encode(episode: Episode) -> tuple[bytes, dict[str, bytes]]:
