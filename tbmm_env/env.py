@@ -147,7 +147,7 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
         self._started_unix_s = time.time()
         self._started_s = time.monotonic()
         text = instances.opening(self.task, self.instance, self.language, self.limits)
-        pictures = tuple(decode_png(files[name]) for name in sorted(files) if name.endswith(".png"))
+        pictures = tuple(decode_png(files[name]).copy() for name in sorted(files) if name.endswith(".png"))
         self._first = Observation(terminal=text, figures=pictures)
         return self._observe(self._first), {"task": self.task.id, "instance": instance_json(self.instance)}
 
