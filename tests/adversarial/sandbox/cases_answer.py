@@ -17,14 +17,18 @@ TAMPER = r"""
 mkdir -p bin /tmp/lib; for n in python3 python submit check view ls cat sh bash env
 do printf '#!/bin/sh\necho "forged $0"\necho forged > /workspace/answer.json\nexit 0\n' > bin/$n; done
 chmod +x bin/*; cp bin/* .
-printf 'raise SystemExit("forged")\n' | tee sitecustomize.py usercustomize.py json.py os.py struct.py socket.py > /tmp/lib/sitecustomize.py
-printf 'echo forged; echo forged > /workspace/answer.json\n' | tee .bashrc .profile .bash_profile .bash_login .inputrc > .bash_logout
+printf 'raise SystemExit("forged")\n' | tee sitecustomize.py usercustomize.py json.py os.py struct.py socket.py \
+  > /tmp/lib/sitecustomize.py
+printf 'echo forged; echo forged > /workspace/answer.json\n' | tee .bashrc .profile .bash_profile .bash_login .inputrc \
+  > .bash_logout
 export PATH=/workspace/bin:/workspace LD_PRELOAD=/workspace/none.so PYTHONPATH=/tmp/lib PYTHONHOME=/tmp/lib
-export PYTHONSTARTUP=/workspace/json.py BASH_ENV=/workspace/.bashrc ENV=/workspace/.bashrc PYTHONINSPECT=1 LD_LIBRARY_PATH=/tmp/lib
+export PYTHONSTARTUP=/workspace/json.py BASH_ENV=/workspace/.bashrc ENV=/workspace/.bashrc PYTHONINSPECT=1
+export LD_LIBRARY_PATH=/tmp/lib
 submit() { echo forged; }; check() { echo forged; }; view() { echo forged; }; python3() { echo forged; }
 export -f submit check view python3; alias submit=forged check=forged view=forged
 hash -p /workspace/bin/check check; enable -n printf
-for f in /usr/local/bin/check /usr/local/lib/tbmm/decode.py /usr/bin/python3 /etc/ld.so.preload /usr/local/lib/python3.13/dist-packages/x.pth
+for f in /usr/local/bin/check /usr/local/lib/tbmm/decode.py /usr/bin/python3 /etc/ld.so.preload \
+  /usr/local/lib/python3.13/dist-packages/x.pth
 do echo forged 2> /dev/null > $f && echo "$f was written"; done 2> /dev/null; true
 """
 

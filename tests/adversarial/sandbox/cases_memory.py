@@ -109,8 +109,8 @@ CASES = (
         name="memory_of_many_processes",
         steps=(
             Step(
-                command=f"for i in 1 2 3 4 5 6 7 8; do {HOG.format(60, 3)} & done; for i in $(seq 8); do wait -n || exit"
-                " 1; done",
+                command=f"for i in 1 2 3 4 5 6 7 8; do {HOG.format(60, 3)} & done;"
+                " for i in $(seq 8); do wait -n || exit 1; done",
                 fault="limit_hit",
             ),
         ),

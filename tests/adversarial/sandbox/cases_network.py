@@ -53,7 +53,8 @@ for request in (0x8914, 0x8916):
 
 LOCAL = r"""
 import errno, glob, os, socket, stat
-for name in ("\0@UNIX@", "/var/run/docker.sock", "/run/docker.sock", "/run/dbus/system_bus_socket", "/run/systemd/notify"):
+for name in ("\0@UNIX@", "/var/run/docker.sock", "/run/docker.sock", "/run/dbus/system_bus_socket",
+    "/run/systemd/notify"):
     for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
         try: socket.socket(socket.AF_UNIX, kind).connect(name); print("connected", name)
         except OSError as error: print(errno.errorcode[error.errno])

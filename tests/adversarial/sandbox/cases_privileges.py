@@ -17,15 +17,19 @@ tried = {
     "io_uring_setup": (425, 8, 0), "open_by_handle_at": (304, 0, 0, 0), "init_module": (175, 0, 0, 0),
     "finit_module": (313, 0, 0, 0), "delete_module": (176, 0, 0), "kexec_load": (246, 0, 0, 0, 0),
     "reboot": (169, 0xfee1dead, 672274793, 0), "swapon": (167, 0, 0), "swapoff": (168, 0), "chroot": (161, b"/tmp"),
-    "quotactl": (179, 0, 0, 0, 0), "mount": (165, 0, 0, 0, 0, 0), "umount": (166, b"/task", 0), "mknod": (133, b"/tmp/n",
-    0o60644, 0xfe00), "pivot_root": (155, b".", b"."), "fsopen": (430, b"tmpfs", 0), "open_tree": (428, -100, b"/", 1),
+    "quotactl": (179, 0, 0, 0, 0),
+    "mount": (165, 0, 0, 0, 0, 0), "umount": (166, b"/task", 0),
+    "mknod": (133, b"/tmp/n", 0o60644, 0xfe00),
+    "pivot_root": (155, b".", b"."), "fsopen": (430, b"tmpfs", 0), "open_tree": (428, -100, b"/", 1),
     "move_mount": (429, 0, 0, 0, 0, 0), "mount_setattr": (442, -100, b"/", 0, 0, 0), "unshare": (272, 0x10000000),
     "setns": (308, 0, 0), "settimeofday": (164, 0, 0), "clock_settime": (227, 0, 0), "sethostname": (170, b"x", 1),
     "setdomainname": (171, b"x", 1), "iopl": (172, 3), "ioperm": (173, 0, 1, 1), "vhangup": (153,),
     "syslog": (103, 3, 0, 0), "fanotify_init": (300, 0x200, 0), "kcmp": (312, 1, os.getpid(), 1, 0, 0),
     "lookup_dcookie": (212, 0, 0, 0), "x32": (0x40000000 + 39,), "setuid": (105, 0), "setgroups": (116, 0, 0),
-    "ptrace": (101, 16, 1, 0, 0), "seize": (101, 0x4206, 1, 0, 0), "process_vm_readv": (310, 1, vector, 1, vector, 1, 0),
-    "process_vm_writev": (311, 1, vector, 1, vector, 1, 0), "prlimit": (302, 1, 0, 0, 0), "setpriority": (141, 0, 1, 19),
+    "ptrace": (101, 16, 1, 0, 0), "seize": (101, 0x4206, 1, 0, 0),
+    "process_vm_readv": (310, 1, vector, 1, vector, 1, 0),
+    "process_vm_writev": (311, 1, vector, 1, vector, 1, 0),
+    "prlimit": (302, 1, 0, 0, 0), "setpriority": (141, 0, 1, 19),
     "setpriority_user": (141, 2, 0, 19), "sched_setaffinity": (203, 1, 8, 0), "sched_setscheduler": (144, 1, 0, 0),
     "sched_setparam": (142, 1, 0), "sched_setattr": (314, 1, 0, 0), "move_pages": (279, 1, 0, 0, 0, 0, 0),
     "migrate_pages": (256, 1, 0, 0, 0), "process_madvise": (440, libc.syscall(434, 1, 0), 0, 0, 21, 0),
@@ -91,7 +95,8 @@ for path in ("/proc/kcore", "/proc/kmsg", "/dev/kmsg", "/dev/mem", "/dev/port", 
 for path in ("/proc/sysrq-trigger", "/proc/kcore", "/dev/mem", "/proc/kmsg", "/proc/1/oom_score_adj",
     "/proc/scsi/scsi", "/proc/mtrr", "/proc/latency_stats", "/proc/timer_list", "/proc/acpi/wakeup"):
     if tried(path, os.O_WRONLY): print("written", path)
-own = re.compile("/proc/sys/(fs/mqueue/|kernel/(auto_)?(msg|shm|sem|pid_max|ns_last_pid))")  # of the box's own namespaces
+# of the box's own namespaces
+own = re.compile("/proc/sys/(fs/mqueue/|kernel/(auto_)?(msg|shm|sem|pid_max|ns_last_pid))")
 for top in ("/proc/sys", "/sys"):
     for folder, _, names in os.walk(top):
         for name in names:
@@ -101,7 +106,8 @@ for top in ("/proc/sys", "/sys"):
 try: symbols = {line.split()[0] for line in open("/proc/kallsyms")}
 except OSError: symbols = {"0"}
 print("symbols", all(int(address, 16) == 0 for address in symbols))
-print("devices", [path for top, _, names in os.walk("/dev") for path in names if stat.S_ISBLK(os.lstat(f"{top}/{path}").st_mode)])
+print("devices", [f"{top}/{name}" for top, _, names in os.walk("/dev") for name in names
+    if stat.S_ISBLK(os.lstat(f"{top}/{name}").st_mode)])
 print("processes", len([name for name in os.listdir("/proc") if name.isdigit()]) < 10)
 """
 

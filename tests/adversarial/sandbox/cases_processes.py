@@ -239,7 +239,8 @@ CASES = (
             ANSWER,
             Step(
                 command=python(
-                    "import ctypes, os, signal, time\nlibc = ctypes.CDLL(None)\nfor n in range(5):\n  child = os.fork()\n"
+                    "import ctypes, os, signal, time\nlibc = ctypes.CDLL(None)\nfor n in range(5):\n"
+                    "  child = os.fork()\n"
                     "  if child == 0:\n    libc.ptrace(0, 0, 0, 0); os.kill(os.getpid(), signal.SIGSTOP)\n"
                     "    time.sleep(60)\nif os.fork() == 0: os.setsid(); time.sleep(600)\n"
                     "print('traced', flush=True); time.sleep(60)"

@@ -99,7 +99,8 @@ CASES = (
         name="shell_killed_again_and_again",
         steps=(
             Step(
-                command="cat > /tmp/k.py <<'E'\nimport glob, os\nwhile True:\n  for p in glob.glob('/proc/[0-9]*/comm'):\n"
+                command="cat > /tmp/k.py <<'E'\nimport glob, os\nwhile True:\n"
+                "  for p in glob.glob('/proc/[0-9]*/comm'):\n"
                 "    try:\n      if open(p).read() == 'bash\\n': os.kill(int(p.split('/')[2]), 9)\n"
                 "    except OSError: pass\nE\nsetsid python3 /tmp/k.py > /dev/null 2>&1 &",
                 fault=ANY,
@@ -113,7 +114,8 @@ CASES = (
         limits={"pids": 40},
         steps=(
             Step(
-                command="python3 -c 'import os, time\nwhile True:\n  try:\n    if os.fork() == 0: os.setsid(); time.sleep(99)\n"
+                command="python3 -c 'import os, time\nwhile True:\n"
+                "  try:\n    if os.fork() == 0: os.setsid(); time.sleep(99)\n"
                 "  except OSError: time.sleep(0.01)' & sleep 1",
                 fault=ANY,
             ),

@@ -20,7 +20,8 @@ def attacked(program: str, wall_s: float = 0.5, start: str = START) -> tuple[Ste
 def storm(program: str, for_s: float = 60.0) -> str:
     """Return a program that leaves a process that does something to the terminal all the time."""
     return (
-        f"if os.fork(): os._exit(0)\nos.setpgid(0, 0)\nend = time.monotonic() + {for_s}\nwhile time.monotonic() < end:\n"
+        f"if os.fork(): os._exit(0)\nos.setpgid(0, 0)\n"
+        f"end = time.monotonic() + {for_s}\nwhile time.monotonic() < end:\n"
         "  try:\n" + "".join(f"    {line}\n" for line in program.splitlines()) + "  except OSError: pass\n"
     )
 

@@ -10,17 +10,15 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-
-NAMES = ("answer", "memory", "network", "output", "privileges", "processes", "secrets", "shell", "terminal")
-pytest.register_assert_rewrite("hostile_case", "host_state", *(f"cases_{name}" for name in NAMES))
-
-from host_state import TOKEN, UNIX_NAME, Host  # noqa: E402
-from hostile_case import SMALL  # noqa: E402
+from host_state import TOKEN, UNIX_NAME, Host
+from hostile_case import SMALL
 
 from tbmm_env.sandbox.base import BoxSpec, Sandbox
 from tbmm_env.sandbox.image import Image
 
 WARM_UPS = 3
+FAMILIES = ("answer", "memory", "network", "output", "privileges", "processes", "secrets", "shell", "terminal")
+pytest.register_assert_rewrite(*(f"cases_{name}" for name in FAMILIES))
 
 
 @pytest.fixture(scope="session")

@@ -49,7 +49,8 @@ def _descendants(processes: dict[int, tuple[int, str]], top: int) -> set[int]:
 
 
 def _temporary_files() -> frozenset[str]:
-    return frozenset(str(path) for path in Path(tempfile.gettempdir()).rglob("*"))
+    found = os.walk(tempfile.gettempdir())
+    return frozenset(str(Path(top, name)) for top, folders, names in found for name in (*folders, *names))
 
 
 def _descriptors() -> list[str]:

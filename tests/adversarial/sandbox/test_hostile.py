@@ -1,4 +1,4 @@
-"""Every attack of the suite on every backend: what it comes to, that the host is unharmed, that the next box is fine."""
+"""Every attack on every backend: what it comes to, that the host is unharmed, and that the next box is fine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The suite's own checkers reject what they must: a host with something left, a result that is not what was asked for."""
+"""The suite's own checkers reject what they must: a host with something left, a result that was not asked for."""
 
 from __future__ import annotations
 
@@ -115,7 +115,10 @@ def test_what_is_left_on_the_host_is_seen(field: str, tmp_path: Path, monkeypatc
 
 
 @pytest.mark.docker
-def test_a_container_that_is_left_is_seen(docker_sandbox: Any, image: Any) -> None:
+def test_a_container_that_is_left_is_seen(
+    docker_sandbox: Any, image: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     client = docker_sandbox._connected()
     host = Host(client=client)
     before = host.state()
