@@ -143,7 +143,7 @@ def scan(file: BinaryIO, path: Path) -> Iterator[Frame | Finding]:
 
 
 def _frames(file: BinaryIO, path: Path, marker: bytes, size: int) -> Iterator[Frame | Finding]:
-    offset = _HEADER.size
+    offset, due, explained = _HEADER.size, 0, False
     while offset < size:
         header = _at(file, offset, min(_FRAME.size, size - offset))
         if header.startswith(marker[: len(header)]) and len(header) < _FRAME.size:
@@ -153,15 +153,17 @@ def _frames(file: BinaryIO, path: Path, marker: bytes, size: int) -> Iterator[Fr
             following = _next_frame(file, marker, offset + 1, size)
             skipped = f"{following - offset} bytes up to {'the next record' if following < size else 'the end'}"
             yield finding("corrupt", path, offset, f"record header is damaged; skipped {skipped}")
-            offset = following
+            offset, explained = following, True
             continue
         _, index, stored_bytes, raw_bytes, sha256, _ = _FRAME.unpack(header)
         end = offset + _FRAME.size + stored_bytes
         if end > size:
             yield finding("torn", path, offset, f"ends inside a record, {end - size} bytes before its end")
             return
+        if index != due and not explained:
+            yield finding("corrupt", path, offset, f"record {due} should be here, not record {index}")
         yield Frame(index=index, offset_bytes=offset, stored_bytes=stored_bytes, raw_bytes=raw_bytes, sha256=sha256)
-        offset = end
+        offset, due, explained = end, index + 1, False
 
 
 def _next_frame(file: BinaryIO, marker: bytes, start: int, size: int) -> int:

@@ -262,17 +262,20 @@ class Store:
             raise TrajectoryError(f"cannot read record {key}: {error}") from error
         raise TrajectoryError(f"no record {match[2]} in {path}; it was never there or its header is damaged")
 
-    def verify(self) -> list[Finding]:
+    def verify(self, on_read: Callable[[StoredEpisode], None] = lambda stored: None) -> list[Finding]:
         """Read everything, blobs that no record names included, and return what is wrong; empty when all is well.
 
         A ``torn`` finding in the segment of a running writer is only the record it is writing.
+
+        Args:
+            on_read: is given every episode that is whole.
 
         Raises:
             TrajectoryError: when the folder does not exist.
         """
         findings: list[Finding] = []
-        for _ in self.episodes(findings.append):
-            pass
+        for stored in self.episodes(findings.append):
+            on_read(stored)
         for kind, template in _BLOBS.items():
             for path in sorted(self.path.glob("/".join("*" if "{" in part else part for part in template.split("/")))):
                 sha256 = path.name.split(".")[0]
