@@ -16,7 +16,7 @@ import sys
 import time
 
 PATIENCE_S = 10.0
-DOCKER_PATIENCE_S = 4.0
+DOCKER_PATIENCE_S = 3.0
 """A daemon may still be at work on a request that the owner has sent with its last breath."""
 PAUSE_S = 0.1
 API_WALL_S = 30.0

@@ -20,7 +20,7 @@ WORDS = "301 302 303 304 305 306 307"
 
 
 def _alive(*words: str) -> str:
-    return f'for n in {" ".join(words) or WORDS}; do pgrep -fx "sleep $n" > /dev/null || echo gone $n; done'
+    return f'for n in {" ".join(words) or WORDS}; do pgrep -fx "sleep $n" > /dev/null || echo gone $n; done; echo all'
 
 
 @THEME

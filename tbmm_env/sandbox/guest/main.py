@@ -21,6 +21,7 @@ from tbmm_env.sandbox.guest.terminal import Terminal
 from tbmm_env.sandbox.guest.viewing import Viewing
 
 TICK_S = 0.25
+IDLE_TICK_S = 1.0
 STOP_TICK_S = 0.05
 STOP_PATIENCE_S = 2.0
 STOP_AGAIN_S = 0.5
@@ -28,6 +29,8 @@ MARK_PATIENCE_S = 1.0
 MARK_AGAIN_S = 0.02
 EVERYBODY_PATIENCE_S = 20.0
 MOST_REAPED = 256
+MOST_TERMINALS = 64
+"""The kernel has a few thousand for all boxes of a machine together, and no limit for one of them."""
 NOT_RUNNING = "no action is running; call it within one\n"
 
 
@@ -53,6 +56,7 @@ class Helper:
         self.viewing: Viewing | None = None
         self.to_view: list[Request] = []
         self.to_check: list[Request] = []
+        self.next_look = 0.0
         self.checking: Request | None = None
         self._begin(0.0)
 
@@ -99,7 +103,7 @@ class Helper:
         if self.phase == "running":
             wait_s = min(wait_s, max(0.0, self.until - time.monotonic()) + 0.001)
         if self.phase == "idle" and not self.door.requests:
-            wait_s = 5.0
+            wait_s = IDLE_TICK_S
         return [descriptor for descriptor, _ in poll.poll(wait_s * 1000)]
 
     def _attend(self, descriptor: int) -> None:
@@ -146,6 +150,9 @@ class Helper:
 
     def _tick(self, now: float) -> None:
         self.door.drop_slow()
+        if now >= self.next_look:
+            self.next_look = now + TICK_S
+            self._bound_terminals()
         if self.viewing and now > self.viewing.until:
             self._view_done()
         status = self.terminal.ended_with()
@@ -163,6 +170,14 @@ class Helper:
             self.program_waits = False
         elif status is not None:
             self.program_waits = False
+
+    def _bound_terminals(self) -> None:
+        """End everybody when the box holds too many terminals: other boxes could not get theirs."""
+        if len(os.listdir("/dev/pts")) <= MOST_TERMINALS:  # noqa: PTH208 (pathlib would lengthen the start)
+            return
+        end_everybody(EVERYBODY_PATIENCE_S)
+        self.shell_ended = 137
+        self.note = b"\n[more than %d terminals were open in the box: all its processes were ended]\n" % MOST_TERMINALS
 
     def _tick_running(self, now: float, status: int | None) -> None:
         if status is not None:

@@ -32,6 +32,7 @@ LINE_BYTES = 4095
 BASH = "echo 1000 >/proc/self/oom_score_adj; PS1= PS2= exec /bin/bash --noprofile --norc --noediting +H -i"
 MOST_CHUNKS = 16
 FORK_PATIENCE_S = 2.0
+TERMINAL_PATIENCE_S = 10.0
 
 
 class Terminal:
@@ -42,7 +43,7 @@ class Terminal:
         self._environment, self._rlimits, self._most_bytes = environment, rlimits, most_bytes
         with suppress(PermissionError):  # it may lead its session already
             os.setsid()
-        self.master, self._slave = os.openpty()
+        self.master, self._slave = _open_terminal()
         self.device = os.fstat(self._slave).st_rdev
         os.set_blocking(self.master, False)
         # our own opening: programs share the other one, may stop it and make it wait for ever
@@ -252,6 +253,18 @@ class Terminal:
         if group not in (0, 1):
             send(os.killpg, group, signal.SIGKILL)
         send(os.kill, self.shell, signal.SIGKILL)
+
+
+def _open_terminal() -> tuple[int, int]:
+    """Open a terminal; another box of the machine may hold all there are, until its helper ends that."""
+    deadline = time.monotonic() + TERMINAL_PATIENCE_S
+    while True:
+        try:
+            return os.openpty()
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
 
 
 def send(how: Callable[[int, int], None], target: int, number: int) -> None:
