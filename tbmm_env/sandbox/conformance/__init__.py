@@ -18,6 +18,7 @@ from tbmm_env.sandbox.conformance import (
     check,
     collect,
     endings,
+    faults,
     files,
     jobs,
     lifetime,
@@ -39,7 +40,8 @@ from tbmm_env.sandbox.image import Image
 __all__ = ["Check", "Finding", "Violation", "checks", "known_gaps", "run"]
 
 _MODULES = (
-    files, state, status, terminal, screens, output, jobs, endings, limits, storage, requests, view, collect, lifetime,
+    files, state, status, terminal, screens, output, jobs, endings, limits, storage, faults, requests, view, collect,
+    lifetime,
 )  # fmt: skip
 
 

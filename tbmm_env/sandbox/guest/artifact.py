@@ -69,6 +69,11 @@ def read_artifact(path: str, most_bytes: int) -> tuple[dict[str, object], bytes]
         os.close(descriptor)
 
 
+def count_files(folder: str) -> int:
+    """Return the number of files in a folder and those below."""
+    return sum(len(names) for _, _, names in os.walk(folder))
+
+
 def end_everybody(wait_s: float) -> bool:
     """Kill every other process of the box and reap it; return whether nobody is left.
 

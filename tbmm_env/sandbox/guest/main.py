@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 from tbmm_env.sandbox.guest import wire
-from tbmm_env.sandbox.guest.artifact import end_everybody, read_artifact
+from tbmm_env.sandbox.guest.artifact import count_files, end_everybody, read_artifact
 from tbmm_env.sandbox.guest.counted import Counted
 from tbmm_env.sandbox.guest.lockdown import shield
 from tbmm_env.sandbox.guest.requests import Door, Request
@@ -367,11 +367,6 @@ class Helper:
         viewing.request.reply(0 if well else 1, text)
         self._forget(viewing.request)
         self._next_view()
-
-
-def count_files(folder: str) -> int:
-    """Return the number of files in a folder and those below."""
-    return sum(len(names) for _, _, names in os.walk(folder))
 
 
 def say(data: bytes) -> None:
