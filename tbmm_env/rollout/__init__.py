@@ -1,1 +1,1 @@
-"""Policies and the loop that runs one episode."""
+"""Policies, the loop that runs one episode, and rollouts of many: in this process, or on a pool of Ray actors."""

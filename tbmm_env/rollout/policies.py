@@ -1,48 +1,113 @@
-"""Policies that need no model: the task's own oracle, one that does nothing, and a script of actions."""
+"""What chooses the actions: the protocol, and policies that need no model."""
 
 from __future__ import annotations
 
+import importlib
 import json
-from collections.abc import Iterator
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from tbmm_env.errors import UsageError
-from tbmm_env.record import Observation
+from tbmm_env.record import Observation, Turn
 from tbmm_env.tasks import Task
+
+NAMES = "oracle, nop, random-template, script:FILE or MODULE:FACTORY"
+"""What :func:`named` knows."""
 
 _SEPARATOR = "%%"
 _END_MARK = "TBMM_END_OF_SOLUTION"
+_FACTORY = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """An action and, when a model chose it, what the model did to choose it."""
+
+    text: str
+    turn: Turn | None = None
+
+
+Exchange = tuple[Observation, str]
+"""What was seen, and the action that was taken then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeStart:
+    """What a policy is told before an episode.
+
+    Attributes:
+        task: task id.
+        instance: as in ``info["instance"]`` after reset: task, version, seed, parameters.
+        group_id: names the episodes that are compared with each other; empty outside a rollout.
+        group: number of the group of this instance, from 0.
+        sample_id: number of the episode in its group, from 0; what makes samples of one instance differ.
+    """
+
+    task: str
+    instance: Mapping[str, Any]
+    group_id: str = ""
+    group: int = 0
+    sample_id: int = 0
 
 
 class Policy(Protocol):
-    """Chooses the next action; None means that it has nothing more to do and the answer is to be submitted."""
+    """Chooses actions; one object serves many episodes, one after another."""
 
-    def act(self, observation: Observation) -> str | None:
-        """Return the next action text for what was seen last."""
+    def reset(self, start: EpisodeStart) -> None:
+        """Begin an episode; nothing of the one before may be left."""
+        ...
+
+    def act(self, history: Sequence[Exchange], observation: Observation) -> Action | str | None:
+        """Return the next action.
+
+        Args:
+            history: observations and the actions taken on them, oldest first, without the latest observation.
+            observation: what was seen last.
+
+        Returns:
+            The action; None when there is nothing more to do and the answer is to be submitted.
+        """
         ...
 
 
+PolicyFactory = Callable[[Task], Policy]
+"""Makes the policy of a task."""
+
+
 class Scripted:
-    """Plays a fixed list of actions.
+    """Plays a fixed list of actions in every episode.
 
     Args:
         actions: in order; after the last one :meth:`act` returns None.
     """
 
-    def __init__(self, actions: list[str]) -> None:
-        self._actions: Iterator[str] = iter(actions)
+    def __init__(self, actions: Sequence[str]) -> None:
+        self._actions = tuple(actions)
 
-    def act(self, observation: Observation) -> str | None:
-        """Return the next action of the list."""
-        return next(self._actions, None)
+    def reset(self, start: EpisodeStart) -> None:
+        """Begin at the first action; there is nothing to forget."""
+
+    def act(self, history: Sequence[Exchange], observation: Observation) -> str | None:
+        """Return the action after those of the history."""
+        return self._actions[len(history)] if len(history) < len(self._actions) else None
+
+
+def written(path: str, text: str) -> str:
+    """Return the shell command that writes a text to a file in the box, whatever the text holds."""
+    mark = _END_MARK
+    while mark in text:
+        mark += "_"
+    return f"cat > {path} <<'{mark}'\n{text}\n{mark}"
 
 
 def oracle(task: Task) -> Scripted:
     """Return the policy that carries ``solution/solve.py`` into the box, runs it there and submits."""
     source = (task.folder / "solution" / "solve.py").read_text(encoding="utf-8")
-    write = f"cat > /workspace/solve.py <<'{_END_MARK}'\n{source}\n{_END_MARK}"
-    return Scripted([write, "python3 /workspace/solve.py", "check", "submit"])
+    return Scripted([written("/workspace/solve.py", source), "python3 /workspace/solve.py", "check", "submit"])
 
 
 def script(path: Path) -> Scripted:
@@ -82,16 +147,45 @@ def _json_action(path: Path, number: int, line: str) -> str:
     return action
 
 
-def named(name: str, task: Task) -> Scripted:
-    """Return the policy of a command-line name: ``oracle``, ``nop`` or ``script:FILE``.
+def imported(name: str) -> PolicyFactory:
+    """Return the factory that ``MODULE:FACTORY`` names; the working folder is searched as well.
 
     Raises:
-        UsageError: for any other name.
+        UsageError: there is no such module, or it has no such callable.
+    """
+    match = _FACTORY.fullmatch(name)
+    if match is None:
+        raise UsageError(f"policy is {name!r}; it must be {NAMES}")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)
+    try:
+        factory = getattr(importlib.import_module(match[1]), match[2], None)
+    except ImportError as error:
+        raise UsageError(f"policy {name!r}: module {match[1]} cannot be imported: {error}") from error
+    if not callable(factory):
+        raise UsageError(f"policy {name!r}: module {match[1]} has no function or class {match[2]}")
+    made: PolicyFactory = factory
+    return made
+
+
+def named(name: str, task: Task) -> Policy:
+    """Return the policy of a command-line name.
+
+    ``MODULE:FACTORY`` is the user's own: ``FACTORY(task)`` returns a :class:`Policy`.
+
+    Raises:
+        UsageError: for a name that is none of ``oracle``, ``nop``, ``random-template``, ``script:FILE`` and
+            ``MODULE:FACTORY``.
     """
     if name == "oracle":
         return oracle(task)
     if name == "nop":
         return Scripted([])
+    if name == "random-template":
+        from tbmm_env.rollout.template import RandomTemplate
+
+        return RandomTemplate(task)
     if name.startswith("script:"):
         return script(Path(name.removeprefix("script:")))
-    raise UsageError(f"agent is {name!r}; it must be oracle, nop or script:FILE")
+    return imported(name)(task)

@@ -1,0 +1,64 @@
+"""A policy that fills a task's answer with random decisions from the ranges of its schema."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tbmm_env.record import Observation
+from tbmm_env.rollout.policies import EpisodeStart, Exchange, written
+from tbmm_env.tasks import Task
+
+LIST_ITEMS = 8
+"""Most items of a list beyond those that the schema asks for."""
+UNSCORED = "claims"
+"""Part of every answer that is never scored, and left out."""
+
+
+def random_answer(schema: Mapping[str, Any], rng: random.Random) -> Any:
+    """Return a value that fits a task's answer schema, every number uniform in its range.
+
+    Args:
+        schema: ``Task.answer_schema`` or a part of it; bounds are decimal strings.
+        rng: where numbers come from.
+    """
+    kind = schema["type"]
+    if kind == "object":
+        properties = schema["properties"]
+        return {name: random_answer(properties[name], rng) for name in sorted(properties) if name != UNSCORED}
+    if kind == "array":
+        least = int(schema.get("minItems", 0))
+        most = min(int(schema["maxItems"]), max(least, LIST_ITEMS))
+        return [random_answer(schema["items"], rng) for _ in range(rng.randint(least, most))]
+    if kind == "integer":
+        return rng.randint(int(schema["minimum"]), int(schema["maximum"]))
+    if kind == "number":
+        return rng.uniform(float(schema["minimum"]), float(schema["maximum"]))
+    if kind == "boolean":
+        return rng.random() < 0.5
+    return ""
+
+
+class RandomTemplate:
+    """Writes a random answer, checks it and submits; the same answer for the same instance, group and sample.
+
+    Args:
+        task: whose schema is filled.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self._schema = task.answer_schema
+        self._actions: tuple[str, ...] = ()
+
+    def reset(self, start: EpisodeStart) -> None:
+        """Draw the answer of an episode."""
+        seed = f"{start.task}/{start.instance['seed']}/{start.group}/{start.sample_id}"
+        answer = random_answer(self._schema, random.Random(seed))
+        text = json.dumps(answer, indent=1, ensure_ascii=False)
+        self._actions = (written("/workspace/answer.json", text), "check", "submit")
+
+    def act(self, history: Sequence[Exchange], observation: Observation) -> str | None:
+        """Return the action after those of the history."""
+        return self._actions[len(history)] if len(history) < len(self._actions) else None
