@@ -17,9 +17,10 @@ from tbmm_env.errors import BoxLost, SandboxUnavailable, UsageError
 from tbmm_env.limits import GIB, MIB
 from tbmm_env.record import Artifact, CommandResult
 from tbmm_env.sandbox import conformance
-from tbmm_env.sandbox.base import Box, BoxSpec, Sandbox
+from tbmm_env.sandbox.base import Box, BoxSpec, PreparingSandbox, Sandbox
 from tbmm_env.sandbox.conformance import Check, Finding
 from tbmm_env.sandbox.image import Image
+from tbmm_env.sandbox.pool import Pool
 from tbmm_env.sandbox.scripted import Scripted, ScriptedBox, ScriptedSandbox, printed
 
 CHECKS = conformance.checks()
@@ -69,6 +70,18 @@ def test_bubblewrap_of_an_ordinary_user(bwrap_sandbox: Sandbox) -> None:
     assert gaps == set(conformance.known_gaps("bwrap", root=False))
 
 
+@pytest.mark.bwrap
+@pytest.mark.parametrize("theme", ["files", "state", "requests", "collect", "lifetime"])
+def test_warm_boxes_of_a_pool(bwrap_sandbox: Sandbox, image: Image, theme: str) -> None:
+    names = [check.name for check in CHECKS if check.theme == theme and check.name != "files.scientific-programs"]
+    known = {name: why for name, why in conformance.known_gaps("bwrap", root=True).items() if name in names}
+    assert isinstance(bwrap_sandbox, PreparingSandbox)
+    with Pool(bwrap_sandbox, boxes=2) as pool:
+        findings = conformance.run(pool, image=image, only=names, known=known)
+    assert len(findings) == len(names)
+    assert [finding for finding in findings if finding.status not in ("kept", "known_gap")] == []
+
+
 # ---------------------------------------------------------------- the scripted fake
 
 
@@ -115,6 +128,7 @@ FAKE_GAPS = {
             limits.pids-of-each-box limits.a-fork-bomb limits.descriptors limits.startup-wall-s
             storage.workspace-bytes storage.tmp-bytes storage.shm-bytes storage.inodes storage.many-files
             storage.sparse-files storage.a-full-disk
+            faults.of-commands faults.of-what-is-printed faults.of-memory faults.of-processes
             requests.submit-from-anywhere requests.between-actions requests.check-among-the-living requests.checks
             view.pixels view.formats view.pages view.view-pixels view.view-files view.view-file-bytes
             view.what-is-no-picture

@@ -15,6 +15,8 @@ BWRAP = {
 BWRAP_ORDINARY_USER = {
     "limits.cpus": "an ordinary user may not write control groups, so there is no processor share",
     "limits.memory-of-all-processes": "an ordinary user may not write control groups; memory is limited by process",
+    "faults.of-memory": "without control groups there is no evidence; the program meets an error of its own",
+    "faults.of-processes": "without control groups there is no evidence; the command meets an error of its own",
     "limits.death-by-memory": "without control groups there is no limit for all, and no evidence of a kill",
 }
 
