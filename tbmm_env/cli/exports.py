@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import get_args
 
+from rich.markup import escape
 from rich.table import Table
 
 from tbmm_env.cli.console import Commands, action, command, out, print_json, progress
@@ -108,8 +109,8 @@ def _print(summary: ExportSummary, path: Path) -> None:
         table.add_column(overflow="fold")
         for name, count in sorted(counts.items()):
             if count:
-                table.add_row(str(count), name)
-        out.print(table, markup=False, highlight=False)
+                table.add_row(str(count), escape(name))
+        out.print(table, highlight=False)
     out.print(f"written to {path}", markup=False, highlight=False)
 
 
@@ -148,8 +149,11 @@ def add(commands: Commands) -> None:
         if name in ("rs", "sft", "grpo"):
             added.add_argument("--arguments", choices=get_args(ArgumentMode), default="object", help="of tool calls")
             added.add_argument("--images", choices=get_args(ImageMode), default="files")
-        if name in ("grpo", "turns"):
+        if name in ("grpo", "turns"):  # a group without its low rewards would have another mean
+            added.set_defaults(min_reward=Fraction(0))
             added.add_argument("--group-size", type=int, help="of a whole group; default: the greatest there is")
+        else:
+            added.add_argument("--min-reward", type=_reward, default=Fraction(0), help="least reward, decimal or p/q")
         if name == "rs":
             added.add_argument("--top-k", type=int, default=1, help="episodes of an instance; default 1")
         if name == "turns":
@@ -163,7 +167,6 @@ def _selection_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--task-version", help="only this version of the tasks")
     parser.add_argument("--panel", help="only judgements against this panel version")
     parser.add_argument("--judge", help="only judgements of this judge version")
-    parser.add_argument("--min-reward", type=_reward, default=Fraction(0), help="least reward, decimal or p/q")
     parser.add_argument("--split", choices=get_args(ExportSplit), action="append", help="default: training")
     parser.add_argument(
         "--evaluation",
