@@ -15,9 +15,12 @@ from rich.markup import escape
 from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from tbmm_env.cli.console import Commands, action, command, out, print_json, progress
+from tbmm_env import splits, tasks
+from tbmm_env.cli.console import Commands, action, command, out, print_json, progress, sandbox_argument
 from tbmm_env.errors import UsageError
 from tbmm_env.record import Episode
+from tbmm_env.rejudge import print_report, rejudge_command
+from tbmm_env.replay_actions import replay
 from tbmm_env.report import print_judgement
 from tbmm_env.splits import split_of
 from tbmm_env.trajectory import Finding, Store
@@ -236,6 +239,88 @@ def _content(data: bytes) -> dict[str, Any]:
         return {"bytes": plain(data)}
 
 
+# ---------------------------------------------------------------- rejudge, replay-actions
+
+
+def _rejudge(args: argparse.Namespace) -> int:
+    if not 1 <= args.workers <= 64:
+        raise UsageError(f"--workers is {args.workers}; it must be 1 to 64")
+    with Store(args.out) as made:
+        report = rejudge_command(
+            _opened(args.store),
+            made,
+            workers=args.workers,
+            across_task_versions=args.across_task_versions,
+            progress=progress,
+        )
+    if args.json:
+        print_json({"store": str(args.store), "out": str(args.out)} | report.json())
+    else:
+        print_report(report, out)
+    return 0 if report.whole else 1
+
+
+def _replay_actions(args: argparse.Namespace) -> int:
+    store = _opened(args.store)
+    key = resolve(store, args.key)
+    with progress.status("starting the box") as status:
+        result = replay(
+            store.read(key),
+            sandbox=args.sandbox,
+            on_step=lambda number, total: status.update(f"step {number} of {total}"),
+        )
+    if args.json:
+        print_json({"key": key} | result.json())
+        return 0 if result.same else 1
+    for name, old, new in result.versions:
+        _print(f"{name}: recorded with {old or 'none'}, now {new or 'none'}", "yellow")
+    for one in result.differences:
+        _print(f"{one.where}, {one.what}: stored {one.stored}, replayed {one.replayed}", "bold red")
+        for line in one.diff:
+            _print(f"  {line}", "green" if line.startswith("+") else "red" if line.startswith("-") else "dim")
+    style = "green" if result.same else "red"
+    said = "everything came out the same" if result.same else f"{len(result.differences)} differences"
+    out.print(f"[{style}]{result.steps} steps: {said}[/]", highlight=False)
+    return 0 if result.same else 1
+
+
+# ---------------------------------------------------------------- instances
+
+
+def _instances(args: argparse.Namespace) -> int:
+    secret = splits.read_secret(args.secret_file)
+    with _bar() as bar:
+        line = bar.add_task("drawing instances", total=None)
+
+        def on_instance(done: int, total: int) -> None:
+            bar.update(line, total=total, completed=done)
+
+        if args.action == "make-eval":
+            return _made(args, splits.make_evaluation(secret, tasks.load(args.task), args.n, args.out, on_instance))
+        task = tasks.load(splits.read_public(args.public)["task"])
+        faults = splits.verify_evaluation(secret, task, args.public, on_instance)
+    if args.json:
+        print_json({"public": str(args.public), "task": task.id, "holds": not faults, "faults": faults})
+    else:
+        for fault in faults:
+            out.print(fault, markup=False, highlight=False, soft_wrap=True, style="red")
+        said = f"[red]{len(faults)} faults[/]" if faults else "[green]every commitment holds[/]"
+        out.print(f"{task.id}: {said}", highlight=False)
+    return 1 if faults else 0
+
+
+def _made(args: argparse.Namespace, made: splits.EvaluationSet) -> int:
+    private = str(made.instances[0].parent)
+    if args.json:
+        files = [str(path) for path in made.instances]
+        print_json({"task": args.task, "count": len(files), "public": str(made.public), "private": files})
+    else:
+        out.print(f"{len(made.instances)} instances of {args.task}", markup=False, highlight=False)
+        out.print(f"publish   {made.public}", markup=False, highlight=False, soft_wrap=True)
+        out.print(f"keep      {private}, and the secret", markup=False, highlight=False, soft_wrap=True)
+    return 0
+
+
 def add(commands: Commands) -> None:
     """Add the commands."""
     traj = command(commands, "traj", lambda args: args.act(args), "look into a trajectory store")
@@ -257,3 +342,27 @@ def add(commands: Commands) -> None:
     cat.add_argument("key", help="key, the first digits of it, or #INDEX")
     cat.add_argument("part", choices=_PARTS)
     cat.add_argument("number", type=int, nargs="?", help="from 1; observation 0 is the statement")
+
+    rescore = command(commands, "rejudge", _rejudge, "score every stored answer anew, into another store")
+    rescore.add_argument("store", type=Path)
+    rescore.add_argument("out", type=Path, help="new store; one of the same score versions is gone on with")
+    rescore.add_argument("--workers", type=int, default=1, help="judges at work at the same time; default 1")
+    rescore.add_argument(
+        "--across-task-versions", action="store_true", help="score answers to other versions of a task too"
+    )
+
+    again = command(commands, "replay-actions", _replay_actions, "play a stored episode again and show what differs")
+    again.add_argument("store", type=Path)
+    again.add_argument("key", help="key, the first digits of it, or #INDEX")
+    sandbox_argument(again)
+
+    drawn = command(commands, "instances", _instances, "make or verify a private evaluation set")
+    steps = drawn.add_subparsers(dest="action", required=True)
+    make = action(steps, "make-eval", "draw instances from a secret and write their public commitments")
+    make.add_argument("task")
+    make.add_argument("-n", type=int, required=True, help="how many")
+    make.add_argument("--out", type=Path, required=True, help="a new folder")
+    check = action(steps, "verify-eval", "derive a set anew from its secret and compare; exit 1 when it does not fit")
+    check.add_argument("public", type=Path, help="public.json")
+    for one in (make, check):
+        one.add_argument("--secret-file", type=Path, required=True, help="at least 16 random bytes, mode 600")
