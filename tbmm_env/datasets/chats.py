@@ -53,7 +53,9 @@ def rank(entries: Sequence[Entry], top_k: int) -> tuple[dict[str, int], dict[str
         seen: set[str] = set()
         taken = 0
         for entry in sorted(group, key=_order):
-            names = {f"answer {entry.artifact_sha256}", f"actions {entry.actions_sha256}"}
+            names = {f"actions {entry.actions_sha256}"}
+            if entry.artifact_sha256:
+                names.add(f"answer {entry.artifact_sha256}")
             if names & seen:
                 reasons[entry.key] = "the same answer or the same actions as a better one of its instance"
             elif taken == top_k:

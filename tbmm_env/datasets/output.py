@@ -24,13 +24,16 @@ SUMMARY_FILE: Final = "summary.json"
 ROWS_FILE: Final = "rows.jsonl"
 IMAGES_FOLDER: Final = "images"
 
+_LINE_ENDS: Final = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
+"""What ``str.splitlines`` takes for the end of a line and JSON does not escape."""
+
 ImageMode = Literal["files", "data-uri", "none"]
 Write = Callable[[Mapping[str, Any]], None]
 
 
 def dump(value: object, *, indent: int | None = None) -> str:
-    """Return strict JSON: UTF-8 as it is, no NaN or Infinity."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+    """Return strict JSON: any language as it is, no NaN or Infinity, and no line ends of Unicode within a line."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent).translate(_LINE_ENDS)
 
 
 @contextmanager

@@ -259,7 +259,6 @@ def export_turns(
     summary = ExportSummary(format="turns", store=str(store.path), options={"shape": shape, "group_size": group_size})
     chosen = choose(store, selection, summary)
     formed, _ = groups.form(chosen.entries, group_size)
-    groups.mark(formed, chosen)
     plain = Plain(summary.notes)
     with output.folder(out, summary, force=force) as work, output.rows(work, summary) as write:
         for entry, episode in chosen.episodes():

@@ -1,0 +1,45 @@
+"""Loads exports with the library ``datasets``, pyarrow and pandas; prints what they found as one JSON object.
+
+Usage: load_datasets.py CACHE NAME=FOLDER ...
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+os.environ |= {"HF_HUB_OFFLINE": "1", "HF_HOME": sys.argv[1], "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
+
+import datasets
+import pandas
+import pyarrow.parquet
+
+found = {}
+for argument in sys.argv[2:]:
+    name, _, path = argument.partition("=")
+    folder = Path(path)
+    kind = "parquet" if name == "parquet" else "json"
+    files = sorted(str(file) for file in folder.glob("*.parquet" if kind == "parquet" else "*.jsonl"))
+    loaded = datasets.load_dataset(kind, data_files=files, split="train", cache_dir=sys.argv[1])
+    found[name] = {"rows": len(loaded), "columns": loaded.column_names, "last": None}
+    if kind == "parquet":
+        figures = loaded.select_columns(["prompt_figures"]).cast_column(
+            "prompt_figures", datasets.List(datasets.Image())
+        )
+        found[name]["figure"] = figures[0]["prompt_figures"][0].size
+        found[name]["pandas"] = len(pandas.concat([pandas.read_parquet(file) for file in files]))
+        found[name]["steps"] = sum(len(row["steps"]) for row in loaded)
+        found[name]["types"] = {
+            field.name: str(field.type) for field in pyarrow.parquet.read_schema(files[0]) if field.name != "steps"
+        }
+    else:
+        found[name]["last"] = loaded[len(loaded) - 1]
+        if "images" in loaded.column_names and name != "data-uri":
+            column = loaded.select_columns(["images"]).map(
+                lambda row, root=folder: {"images": [str(root / image) for image in row["images"]]}
+            )
+            images = column.cast_column("images", datasets.List(datasets.Image()))
+            found[name]["figure"] = images[0]["images"][0].size
+print(json.dumps(found))
