@@ -20,7 +20,9 @@ WORDS = "301 302 303 304 305 306 307"
 
 
 def _alive(*words: str) -> str:
-    return f'for n in {" ".join(words) or WORDS}; do pgrep -fx "sleep $n" > /dev/null || echo gone $n; done; echo all'
+    """Return a command that prints ``all`` alone if the jobs are there, or will be within seconds."""
+    look = 'for t in $(seq 50); do pgrep -fx "sleep $n" > /dev/null && continue 2; sleep 0.1; done; echo gone $n'
+    return f"for n in {' '.join(words) or WORDS}; do {look}; done; echo all"
 
 
 @THEME

@@ -101,7 +101,7 @@ def several_threads(lab: Lab) -> None:
         box.text(f"v={word}; echo {word} > same; cd /tmp; echo {word} > same")
         for number in range(5):
             box.prints(f"echo $v {number}; cat same /workspace/same", f"{word} {number}\n{word}\n{word}\n")
-        seen = box.text("sleep 200 & pgrep -c sleep").split()[-1]
+        seen = box.text("sleep 200 & until pgrep -x sleep > /dev/null; do :; done; pgrep -cx sleep").split()[-1]
         same(f"processes named sleep that box {word} sees", seen, "1")
         box.text("echo '{}' > /workspace/answer.json; submit")
         same(f"answer of box {word}", box.box.collect().data, b"{}\n")
