@@ -62,8 +62,16 @@ exhaust("timers", lambda: libc.timer_create(0, None, timer))
 exhaust("inotify", lambda: libc.inotify_init1(0))
 exhaust("epoll", lambda: libc.epoll_create1(0))
 exhaust("pipes", lambda: os.pipe()[0])
-exhaust("ptys", lambda: os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY))
 exhaust("memory files", lambda: os.memfd_create("x"))
+"""
+
+TERMINALS = r"""
+import os, time
+taken = 0
+try:
+    for n in range(300): os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY); taken += 1; time.sleep(0.01)
+except OSError as error: print(error.strerror)
+print("taken", taken)
 """
 
 FILL_INODES = r"""
@@ -169,6 +177,13 @@ CASES = (
         ),
     ),
     Case(
+        name="memory_of_terminals",
+        steps=(
+            Step(command=python(TERMINALS), fault=("none", "command_failed", "limit_hit"), hides=("taken 300",)),
+            Step(command="echo fine", shows=("fine\n",)),
+        ),
+    ),
+    Case(
         name="disk_full",
         steps=(
             Step(
@@ -221,6 +236,7 @@ CASES = (
     ),
     Case(
         name="arguments_of_a_megabyte",
+        limits={"memory_bytes": 1024 * MIB},
         steps=(
             Step(command="/bin/true $(seq 100000)"),
             Step(command="/bin/true $(seq 1000000)", fault="command_failed", status=126),

@@ -74,8 +74,7 @@ def _flooded(played: Played) -> None:
     result = played.results[0]
     assert result.dropped_bytes > 1_000_000, result.dropped_bytes
     assert len(result.head) == len(result.tail) == played.limits.step_output_bytes // 2
-    assert b"o" in result.head
-    assert b"e" in result.head + result.tail
+    assert set(result.tail) <= set(b"oe")
 
 
 CLOSE_ALL = 'for i in $(seq 3 255); do eval "exec $i>&-"; done'
@@ -89,7 +88,7 @@ CASES = (
                 wall_s=3.0,
                 fault="limit_hit",
             ),
-            Step(command="kill %1 %2; wait; echo; echo fine", shows=("fine\n",), wall_s=5.0, fault=ANY),
+            Step(command="pkill yes; pkill tr; wait; echo; echo fine", shows=("fine\n",), wall_s=5.0, fault=ANY),
         ),
         check=_flooded,
     ),

@@ -46,6 +46,16 @@ CASES = (
         unmended="an assignment to a read-only PS1 ends the typed line: no action runs any more, exit neither",
     ),
     Case(
+        name="shell_whose_home_is_closed",
+        steps=(
+            Step(command="chmod 000 /workspace; exit", fault="command_failed", ending="shell_restarted"),
+            Step(command="chmod 755 /workspace", wall_s=2.0),
+            Step(command="echo '{}' > /workspace/answer.json"),
+        ),
+        collected=b"{}\n",
+        unmended="a shell that cannot enter /workspace ends with 127: no later action runs",
+    ),
+    Case(
         name="shell_without_eval",
         steps=tried("enable -n eval"),
         unmended="every action goes through eval: without it none runs, exit neither",

@@ -200,18 +200,3 @@ def test_watching_the_image(boxes: Pair) -> None:
         Step(command="for i in 1 2 3 4; do od /dev/null; : < /dev/full; sleep 0.2; done"),
     )
     must(two, Step(command="wait; cat seen", shows=("1\n" if two.sandbox.name == "bwrap" else "0\n",)))
-
-
-TAKE_TERMINALS = r"""
-import os, time
-made = 0
-for n in range(20):
-    if os.fork() == 0:
-        try:
-            while True: os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY)
-        except OSError: pass
-        time.sleep(600)
-time.sleep(2)
-try: os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY); print("never ends")
-except OSError as error: print(error.strerror)
-"""
