@@ -145,6 +145,7 @@ def _only_whole_snapshots(played: Played) -> None:
     allowed = {b"", b"a" * 60_000, b"b" * 60_000}
     assert {found.data for found in played.checked} <= allowed
     assert len(played.checked) == 100
+    assert len({found.status for found in played.checked}) > 2  # it was swapped
     assert {found.status for found in played.checked} <= {
         "regular", "missing", "link", "not_regular", "hard_link", "unreadable",
     }  # fmt: skip

@@ -74,7 +74,7 @@ def _flooded(played: Played) -> None:
     result = played.results[0]
     assert result.dropped_bytes > 1_000_000, result.dropped_bytes
     assert len(result.head) == len(result.tail) == played.limits.step_output_bytes // 2
-    assert set(result.tail) <= set(b"oe")
+    assert set(result.tail[:1000]) <= set(b"oe")
 
 
 CLOSE_ALL = 'for i in $(seq 3 255); do eval "exec $i>&-"; done'
