@@ -143,27 +143,38 @@ def scan(file: BinaryIO, path: Path) -> Iterator[Frame | Finding]:
 
 
 def _frames(file: BinaryIO, path: Path, marker: bytes, size: int) -> Iterator[Frame | Finding]:
-    offset, due, explained = _HEADER.size, 0, False
+    # A header is due at ``offset``. When none is there, bytes were changed, lost or added since ``sure``, behind the
+    # last header that was read, and the next one is looked for from there.
+    offset, sure, due, explained = _HEADER.size, 1, 0, False
     while offset < size:
         header = _at(file, offset, min(_FRAME.size, size - offset))
-        if header.startswith(marker[: len(header)]) and len(header) < _FRAME.size:
-            yield finding("torn", path, offset, f"ends inside a record's header, after {len(header)} bytes")
-            return
-        if not header.startswith(marker) or not _intact(header):
-            following = _next_frame(file, marker, offset + 1, size)
-            skipped = f"{following - offset} bytes up to {'the next record' if following < size else 'the end'}"
-            yield finding("corrupt", path, offset, f"record header is damaged; skipped {skipped}")
-            offset, explained = following, True
-            continue
-        _, index, stored_bytes, raw_bytes, sha256, _ = _FRAME.unpack(header)
+        whole = len(header) == _FRAME.size and header.startswith(marker) and _intact(header)
+        _, index, stored_bytes, raw_bytes, sha256, _ = _FRAME.unpack(header) if whole else _NO_FRAME
         end = offset + _FRAME.size + stored_bytes
-        if end > size:
+        if whole and end <= size:
+            if index != due and not explained:
+                yield finding("corrupt", path, offset, f"record {due} should be here, not record {index}")
+            yield Frame(index=index, offset_bytes=offset, stored_bytes=stored_bytes, raw_bytes=raw_bytes, sha256=sha256)
+            offset, sure, due, explained = end, offset + _FRAME.size, index + 1, False
+            continue
+        following = _next_frame(file, marker, max(sure, offset + 1) if whole else sure, size)
+        if following < size:
+            what = f"record{'' if whole else ' header'} is damaged; the next record is at offset {following} bytes"
+            yield finding("corrupt", path, offset, what)
+            offset = sure = following
+            explained = True
+        elif whole:
             yield finding("torn", path, offset, f"ends inside a record, {end - size} bytes before its end")
             return
-        if index != due and not explained:
-            yield finding("corrupt", path, offset, f"record {due} should be here, not record {index}")
-        yield Frame(index=index, offset_bytes=offset, stored_bytes=stored_bytes, raw_bytes=raw_bytes, sha256=sha256)
-        offset, due, explained = end, index + 1, False
+        elif len(header) < _FRAME.size and header.startswith(marker[: len(header)]):
+            yield finding("torn", path, offset, f"ends inside a record's header, after {len(header)} bytes")
+            return
+        else:
+            yield finding("corrupt", path, offset, "record header is damaged; no record follows")
+            return
+
+
+_NO_FRAME: Final = (b"", 0, 0, 0, b"", 0)
 
 
 def _next_frame(file: BinaryIO, marker: bytes, start: int, size: int) -> int:

@@ -354,6 +354,28 @@ def test_lost_and_added_bytes_in_the_middle_cost_one_record(tmp_path: Path) -> N
     assert [(item.kind, item.offset_bytes) for item in findings] == [("corrupt", second.offset_bytes)]
 
 
+def test_a_record_taken_out_whole_is_missed(tmp_path: Path) -> None:
+    made, keys = filled(tmp_path / "store")
+    path = only_segment(made)
+    whole, starts = path.read_bytes(), [item.offset_bytes for item in frames(path)]
+    path.write_bytes(whole[: starts[1]] + whole[starts[2] :])
+    stored, findings = read_all(made)
+    assert [item.key for item in stored] == [keys[0], keys[2]]
+    assert [(item.kind, item.offset_bytes) for item in findings] == [("corrupt", starts[1])]
+    assert "record 1 should be here, not record 2" in findings[0].message
+
+
+def test_bytes_lost_inside_a_record_do_not_cost_the_next(tmp_path: Path) -> None:
+    made, keys = filled(tmp_path / "store")
+    path, second = only_segment(made), frames(only_segment(made))[1]
+    whole, cut = path.read_bytes(), second.offset_bytes + segment._FRAME.size + 5
+    for lost in (1, 9, 70, second.stored_bytes - 10):
+        path.write_bytes(whole[:cut] + whole[cut + lost :])
+        stored, findings = read_all(made)
+        assert [item.key for item in stored] == [keys[0], keys[2]]
+        assert second.offset_bytes in [item.offset_bytes for item in findings]
+
+
 def test_a_long_damaged_stretch_is_stepped_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segment, "_WINDOW_BYTES", 64)
     made, _ = filled(tmp_path / "store")
@@ -734,17 +756,19 @@ def start_writer(path: Path, first: int, end: int) -> subprocess.Popen[str]:
     return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
 
 
-def test_three_writers_and_a_reader_at_the_same_time(tmp_path: Path) -> None:
+def test_eight_writers_and_a_reader_at_the_same_time(tmp_path: Path) -> None:
     path = tmp_path / "store"
     path.mkdir()
-    writers = [start_writer(path, 100 * index, 100 * index + 40) for index in range(3)]
-    made, seen, deadline = Store(path), 0, time.monotonic() + 60
+    writers = [start_writer(path, 100 * index, 100 * index + 15) for index in range(8)]
+    made, seen, deadline = Store(path), 0, time.monotonic() + 120
     while any(writer.poll() is None for writer in writers) and time.monotonic() < deadline:
         stored, findings = read_all(made)
         assert {item.kind for item in findings} <= {"torn"}
         assert len(stored) >= seen
         assert all(episodes_equal(item.episode, small(item.episode.instance.seed or 0)) for item in stored)
         seen = len(stored)
+        jobs = [key for _, key in made.jobs(lambda _: None)]
+        assert len(set(jobs)) == len(jobs) >= seen
     keys = []
     for writer in writers:
         output, _ = writer.communicate(timeout=60)
@@ -752,7 +776,7 @@ def test_three_writers_and_a_reader_at_the_same_time(tmp_path: Path) -> None:
         keys += output.split()
     assert len(set(keys)) == 120
     assert sorted(item.key for item in made.episodes()) == sorted(keys)
-    assert len({key.split("#")[0] for key in keys}) == 3
+    assert len({key.split("#")[0] for key in keys}) == 8
     assert made.verify() == []
 
 
