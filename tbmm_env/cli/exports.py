@@ -20,7 +20,7 @@ from tbmm_env.datasets.output import ImageMode
 from tbmm_env.datasets.parquet import ROWS_PER_FILE, export_parquet
 from tbmm_env.datasets.selection import ExportSplit, Selection, read_evaluation
 from tbmm_env.datasets.summary import ExportSummary
-from tbmm_env.datasets.turns import TurnShape, export_turns
+from tbmm_env.datasets.turns import LogprobMode, TurnShape, export_turns
 from tbmm_env.errors import UsageError
 from tbmm_env.trajectory.store import Store
 
@@ -41,7 +41,15 @@ def _grpo(args: argparse.Namespace, store: Store, selection: Selection) -> Expor
 
 
 def _turns(args: argparse.Namespace, store: Store, selection: Selection) -> ExportSummary:
-    return export_turns(store, args.out, selection, shape=args.shape, group_size=args.group_size, force=args.force)
+    return export_turns(
+        store,
+        args.out,
+        selection,
+        shape=args.shape,
+        logprobs=args.logprobs,
+        group_size=args.group_size,
+        force=args.force,
+    )
 
 
 def _parquet(args: argparse.Namespace, store: Store, selection: Selection) -> ExportSummary:
@@ -158,6 +166,7 @@ def add(commands: Commands) -> None:
             added.add_argument("--top-k", type=int, default=1, help="episodes of an instance; default 1")
         if name == "turns":
             added.add_argument("--shape", choices=get_args(TurnShape), default="verl")
+            added.add_argument("--logprobs", choices=get_args(LogprobMode), default="require")
         if name == "parquet":
             added.add_argument("--rows-per-file", type=int, default=ROWS_PER_FILE)
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
-from tbmm_env.datasets import chat, output
+from tbmm_env.datasets import card, chat, output
 from tbmm_env.datasets.chat import ArgumentMode, ChatWriter
 from tbmm_env.datasets.columns import identity
 from tbmm_env.datasets.plain import Plain
@@ -139,9 +139,21 @@ def _write(chosen: Chosen, out: Path, options: ChatOptions, force: bool, own: An
             for entry, episode in chosen.episodes():
                 write(_row(entry, episode, writer, plain) | own(entry))
                 chosen.put_in(entry)
+        card.write(work, output.ROWS_FILE, f"{summary.format}: accepted episodes as chats", _features(summary, options))
         if writer.repeated:
             summary.notes[chat.REPEATED] += writer.repeated
     return summary
+
+
+def _features(summary: ExportSummary, options: ChatOptions) -> list[card.Feature]:
+    images = card.lists("string", "images") if options.images != "none" else []
+    return [
+        *card.lists("json", "messages", "tools"),
+        *card.lists("int64", "message_mask"),
+        *images,
+        *card.IDENTITY,
+        *(card.of("int64", "rank") if summary.format == "rs" else []),
+    ]
 
 
 def _row(entry: Entry, episode: Episode, writer: ChatWriter, plain: Plain) -> dict[str, Any]:

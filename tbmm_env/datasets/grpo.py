@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tbmm_env.datasets import chat, groups, output
+from tbmm_env.datasets import card, chat, groups, output
 from tbmm_env.datasets.chat import Chat, ChatWriter
 from tbmm_env.datasets.chats import ChatOptions
 from tbmm_env.datasets.groups import STD_EPS, Group
@@ -67,9 +67,41 @@ def export_grpo(
                 if len(samples) == len(group.members):
                     del waiting[group.group_id]
                     write(_row(group, episode, prompts.pop(group.group_id), samples, writer, plain))
+        card.write(work, output.ROWS_FILE, "grpo: groups with rewards and advantages", _features(options))
         if writer.repeated:
             summary.notes[chat.REPEATED] += writer.repeated
     return summary
+
+
+def _features(options: ChatOptions) -> list[card.Feature]:
+    images = card.lists("string", "images") if options.images != "none" else []
+    sample = [
+        *card.of("int64", "sample_id"),
+        *card.of("string", "episode_id"),
+        *card.lists("json", "messages"),
+        *card.lists("int64", "message_mask"),
+        *card.of("string", "outcome"),
+        *card.of("float64", "reward"),
+        *card.of("string", "reward_exact"),
+        *card.of("float64", "advantage", "advantage_normalised"),
+        *card.of("bool", "terminated", "truncated"),
+        *images,
+    ]
+    return [
+        *card.of("string", "group_id"),
+        *card.lists("json", "prompt", "tools"),
+        {"name": "samples", "list": sample},
+        *card.lists("float64", "rewards", "advantages", "advantages_normalised"),
+        *card.of("float64", "reward_mean"),
+        *card.of("string", "reward_mean_exact"),
+        *card.of("float64", "reward_std", "std_eps"),
+        *card.of("bool", "constant", "incomplete"),
+        *card.of("int64", "group_size"),
+        *card.of("string", "task", "task_version", "panel_version", "judge_version"),
+        *card.of("int64", "instance_seed"),
+        *card.of("string", "instance_sha256", "language", "policy"),
+        *images,
+    ]
 
 
 def _sample(entry: Entry, episode: Episode, group: Group, writer: ChatWriter, plain: Plain) -> dict[str, Any]:

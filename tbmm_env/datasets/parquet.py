@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tbmm_env.datasets import output
+from tbmm_env.datasets import card, output
 from tbmm_env.datasets.columns import identity
 from tbmm_env.datasets.plain import Plain
 from tbmm_env.datasets.selection import Entry, Selection, choose
@@ -125,6 +125,7 @@ def export_parquet(
             for entry, episode in chosen.episodes():
                 files.add(_row(entry, episode, plain))
                 chosen.put_in(entry)
+        card.write(work, "episodes-*.parquet", "parquet: one row an episode")
     return summary
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tbmm_env.datasets import groups, output
+from tbmm_env.datasets import card, groups, output
 from tbmm_env.datasets.columns import identity
 from tbmm_env.datasets.groups import Group
 from tbmm_env.datasets.plain import Plain
@@ -26,11 +26,12 @@ from tbmm_env.record import Episode, Turn
 from tbmm_env.trajectory.store import Store
 
 TurnShape = Literal["prime-rl", "verl", "skyrl", "trl"]
+LogprobMode = Literal["require", "drop"]
 
 NO_TOKENS: Final = "no token ids: its policy was no model, or its server did not tell them"
 SOME_TOKENS: Final = "token ids of some turns are missing"
 BAD_LOGPROBS: Final = "logprobs are not one finite number a completion token"
-NO_LOGPROBS: Final = "no logprobs, and the shape needs them"
+NO_LOGPROBS: Final = "no logprobs; --logprobs drop lets it in without"
 BROKEN: Final = "prompts that do not continue all tokens before them: a new sample begins"
 FIGURES: Final = "episodes that showed figures: token ids only, no pixels"
 NO_TEMPERATURE: Final = "turns whose temperature is not known, written as 1.0"
@@ -221,6 +222,39 @@ _SHAPES: Final[dict[TurnShape, Callable[[_Place], dict[str, Any]]]] = {
     "skyrl": _skyrl,
     "trl": _trl,
 }
+_COLUMNS: Final[dict[TurnShape, list[card.Feature]]] = {
+    "prime-rl": [
+        *card.lists("int64", "token_ids"),
+        *card.lists("bool", "mask"),
+        *card.lists("float64", "logprobs", "temperatures"),
+        *card.of("string", "env_name"),
+        *card.lists("float64", "advantages"),
+    ],
+    "verl": [
+        *card.lists("int64", "prompt_ids", "response_ids", "response_mask"),
+        *card.lists("float64", "response_logprobs"),
+        *card.of("float64", "reward_score"),
+        *card.of("int64", "num_turns"),
+        *card.of("json", "metrics"),
+    ],
+    "skyrl": [
+        *card.lists("int64", "prompt_token_ids", "response_ids"),
+        *card.of("float64", "rewards"),
+        *card.lists("int64", "loss_masks"),
+        *card.of("string", "stop_reasons"),
+        *card.lists("float64", "rollout_logprobs"),
+        card.struct("trajectory_ids", [*card.of("string", "instance_id"), *card.of("int64", "repetition_id")]),
+        *card.of("bool", "is_last_step"),
+        card.struct("env_metrics", card.of("float64", "reward")),
+    ],
+    "trl": [
+        *card.lists("int64", "prompt_ids", "completion_ids"),
+        *card.lists("float64", "logprobs"),
+        *card.lists("int64", "env_mask"),
+        *card.of("float64", "reward"),
+    ],
+}
+"""Types of the columns but the last, which is ``info`` or ``extra_fields``."""
 _NEEDS_LOGPROBS: Final[frozenset[TurnShape]] = frozenset({"prime-rl", "trl"})
 
 
@@ -233,6 +267,7 @@ def export_turns(
     selection: Selection,
     *,
     shape: TurnShape = "verl",
+    logprobs: LogprobMode = "require",
     group_size: int | None = None,
     force: bool = False,
 ) -> ExportSummary:
@@ -246,6 +281,8 @@ def export_turns(
         out: folder that is made: ``rows.jsonl`` and ``summary.json``.
         selection: what may enter.
         shape: ``prime-rl``, ``verl``, ``skyrl`` or ``trl``.
+        logprobs: ``require`` leaves out episodes without, since a batch has them for all samples or for none; ``drop``
+            writes none of them, for ``verl`` and ``skyrl``.
         group_size: members of a whole group; None for the size of the greatest.
         force: replace an earlier export.
 
@@ -255,8 +292,11 @@ def export_turns(
     """
     if shape not in get_args(TurnShape):
         raise UsageError(f"--shape is {shape!r}; it must be one of {', '.join(get_args(TurnShape))}")
+    if logprobs == "drop" and shape in _NEEDS_LOGPROBS:
+        raise UsageError(f"--shape {shape} needs logprobs; --logprobs drop goes with verl and skyrl")
     refuse_evaluation(selection, "turns")
-    summary = ExportSummary(format="turns", store=str(store.path), options={"shape": shape, "group_size": group_size})
+    asked = {"shape": shape, "logprobs": logprobs, "group_size": group_size}
+    summary = ExportSummary(format="turns", store=str(store.path), options=asked)
     chosen = choose(store, selection, summary)
     formed, _ = groups.form(chosen.entries, group_size)
     plain = Plain(summary.notes)
@@ -264,8 +304,8 @@ def export_turns(
         for entry, episode in chosen.episodes():
             notes: Counter[str] = Counter()
             found = samples(episode, notes)
-            if not isinstance(found, str) and shape in _NEEDS_LOGPROBS and any(one.logprobs is None for one in found):
-                found = NO_LOGPROBS
+            if not isinstance(found, str):
+                found = _with_logprobs(found, logprobs)
             if isinstance(found, str):
                 summary.left_out[found] += 1
                 continue
@@ -276,7 +316,28 @@ def export_turns(
             summary.notes.update(notes)
             chosen.put_in(entry)
         _refuse_none(chosen)
+        card.write(work, output.ROWS_FILE, f"turns: tokens as {shape} takes them", _features(shape))
     return summary
+
+
+def _features(shape: TurnShape) -> list[card.Feature]:
+    info = [
+        *card.IDENTITY,
+        *card.of("int64", "sample", "samples", "turns"),
+        *card.of("float64", "advantage"),
+        *card.of("string", "finish_reason"),
+        *card.lists("string", "weight_versions"),
+    ]
+    if shape == "verl":
+        extra = card.struct("extra_fields", [*card.of("string", "uid"), *info])
+        return [*_COLUMNS[shape], extra]
+    return [*_COLUMNS[shape], card.struct("info", info)]
+
+
+def _with_logprobs(found: list[Sample], mode: LogprobMode) -> list[Sample] | str:
+    if mode == "drop":
+        return [replace(one, logprobs=None) for one in found]
+    return NO_LOGPROBS if any(one.logprobs is None for one in found) else found
 
 
 def _places(found: list[Sample], entry: Entry, episode: Episode, group: Group | None, plain: Plain) -> list[_Place]:

@@ -20,11 +20,10 @@ found = {}
 for argument in sys.argv[2:]:
     name, _, path = argument.partition("=")
     folder = Path(path)
-    kind = "parquet" if name == "parquet" else "json"
-    files = sorted(str(file) for file in folder.glob("*.parquet" if kind == "parquet" else "*.jsonl"))
-    loaded = datasets.load_dataset(kind, data_files=files, split="train", cache_dir=sys.argv[1])
+    files = sorted(str(file) for file in folder.glob("*.parquet"))
+    loaded = datasets.load_dataset(path, split="train", cache_dir=sys.argv[1])
     found[name] = {"rows": len(loaded), "columns": loaded.column_names, "last": None}
-    if kind == "parquet":
+    if files:
         figures = loaded.select_columns(["prompt_figures"]).cast_column(
             "prompt_figures", datasets.List(datasets.Image())
         )
