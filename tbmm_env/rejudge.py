@@ -10,7 +10,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -79,7 +79,7 @@ class Report:
     Attributes:
         rescored: number of answers that were scored anew.
         passed_over: number of those that the new store had already.
-        changed: those whose outcome or reward changed.
+        changed: those of both whose outcome or reward changed.
         failed: key of each record that was not scored, and why.
         unreadable: what of the old store could not be read.
         old: number of records by task and old score versions.
@@ -267,7 +267,7 @@ def rejudge(
         raise UsageError(f"{out.path} is the store that is read; the new scores need a folder of their own")
     refuse_other_versions(out)
     report = Report()
-    done = {key for key, _ in _origins(out)}
+    before = _made_before(out)
     on_total(sum(1 for _ in source.summaries(lambda _: None)))
     with ExitStack() as stack:
         score = _Rejudger(across_task_versions, make_judge, stack)
@@ -275,8 +275,9 @@ def rejudge(
         pending: collections.deque[tuple[StoredEpisode, Future[Episode | str]]] = collections.deque()
         try:
             for stored in source.episodes(report.unreadable.append):
-                if stored.key in done:
+                if stored.key in before:
                     report.passed_over += 1
+                    _note(report, stored, *before[stored.key])
                     on_done(report)
                     continue
                 pending.append((stored, pool.submit(score, stored)))
@@ -292,25 +293,41 @@ def rejudge(
     return report
 
 
-def _origins(out: Store) -> Iterator[tuple[str, Episode]]:
+def _made_before(out: Store) -> dict[str, tuple[str, Episode]]:
+    """Return what an earlier run made: the new key and record of each old key."""
+    found = {}
     for stored in out.episodes(lambda _: None) if out.path.is_dir() else ():
         origin = stored.episode.extra.get("rejudged")
         if isinstance(origin, dict):
-            yield str(origin.get("key")), stored.episode
+            bare = dataclasses.replace(
+                stored.episode, steps=(), certificate_text="", artifact=Artifact(status="missing")
+            )
+            found[str(origin.get("key"))] = stored.key, bare
+    return found
 
 
 def _take(report: Report, out: Store, stored: StoredEpisode, future: Future[Episode | str]) -> None:
-    old, new = stored.episode, future.result()
-    was = _stated(old.versions)
-    report.old[old.instance.task, was["task"], was["panel"], was["judge"]] += 1
+    new = future.result()
     if isinstance(new, str):
+        _count_old(report, stored.episode)
         report.failed.append((stored.key, new))
         return
     report.rescored += 1
+    _note(report, stored, out.append(new), new)
+
+
+def _count_old(report: Report, old: Episode) -> None:
+    was = _stated(old.versions)
+    report.old[old.instance.task, was["task"], was["panel"], was["judge"]] += 1
+
+
+def _note(report: Report, stored: StoredEpisode, new_key: str, new: Episode) -> None:
+    old = stored.episode
+    _count_old(report, old)
     report.new[new.instance.task] = _stated(new.versions)
     one = Rescored(
         key=stored.key,
-        new_key=out.append(new),
+        new_key=new_key,
         task=old.instance.task,
         seed=old.instance.seed,
         old_outcome=_outcome(old.judgement),
