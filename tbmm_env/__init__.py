@@ -17,7 +17,12 @@ def _register() -> None:
     for entry in sorted(data_path("tasks").glob("*/task.toml")):
         name = f"tbmm/{entry.parent.name}"
         if name not in gymnasium.registry:
-            gymnasium.register(id=name, entry_point="tbmm_env.env:ModelingEnv", kwargs={"task": entry.parent.name})
+            gymnasium.register(
+                id=name,
+                entry_point="tbmm_env.env:ModelingEnv",
+                vector_entry_point="tbmm_env.vector:ModelingVectorEnv",
+                kwargs={"task": entry.parent.name},
+            )
 
 
 _register()
