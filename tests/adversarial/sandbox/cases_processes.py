@@ -48,6 +48,24 @@ TRACER = (
 )
 
 
+COSTLY_LOOK = r"""
+import os, select, threading
+read, write = os.pipe()
+held = [os.dup(read) for n in range(3900)]
+def wait():
+    poll = select.poll()
+    for one in held: poll.register(one, select.POLLIN)
+    poll.poll()
+for n in range(100): threading.Thread(target=wait, daemon=True).start()
+for n in range(130):
+    if os.fork() == 0:
+        os.setsid()
+        while True: pass
+print("begun", flush=True)
+wait()
+"""
+
+
 def _bounded(played: Played) -> None:
     assert all(result.wall_s < 30.0 for result in played.results), played.results
 
@@ -256,6 +274,12 @@ CASES = (
             ),
         ),
         collected=b"{}\n",
+    ),
+    Case(
+        name="process_busy_while_the_helper_looks_at_many",
+        limits={"cpus": 0.5, "pids": 256},
+        steps=(Step(command=python(COSTLY_LOOK), wall_s=3.0, fault="limit_hit", shows=("begun",)),),
+        unmended="a look at who waits for the terminal has no bound; among busy processes it takes minutes: BoxLost",
     ),
     Case(
         name="process_shell_traced_by_the_helper",

@@ -100,6 +100,18 @@ CASES = (
         ),
     ),
     Case(
+        name="terminal_input_that_nobody_has_read",
+        steps=(
+            Step(
+                command="stty raw; python3 -c 'import select; select.select([0], [], []); import time; time.sleep(60)'",
+                ending="awaiting_input",
+            ),
+            Step(command="x" * 60_000, wall_s=1.0, fault="limit_hit"),
+            Step(command="echo fine", wall_s=5.0, shows=("fine\n",)),
+        ),
+        unmended="typed text beyond the terminal's buffer comes up after the flush and spoils the next action",
+    ),
+    Case(
         name="terminal_discipline_and_locks",
         steps=(
             *attacked("fcntl.ioctl(0, t.TIOCSETD, struct.pack('i', 27))"),

@@ -6,9 +6,9 @@ machine (memory in use, load), are no part of the promise.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 from host_state import Host, settled
@@ -112,12 +112,12 @@ def test_signals_and_processes_of_a_neighbour(boxes: Pair) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Channel:
-    """A way to say one bit: what one box does, what the other looks at, and the backends where it is a known gap."""
+    """A way to say one bit: what one box does, what the other looks at, and the entry of the table where it is open."""
 
     name: str
     act: str
     look: str
-    gaps: tuple[str, ...] = ()
+    gaps: Mapping[str, str] = field(default_factory=dict)
 
 
 LOCK = "import fcntl, os\nfd = os.open('{}', {})\ntry: fcntl.{}(fd, 6); print(0)\nexcept OSError: print(1)"
@@ -127,33 +127,33 @@ CHANNELS = (
         name="flock on a file of the image",
         act="import fcntl, os, time\nfd = os.open('/usr/bin/true', 0)\nfcntl.flock(fd, fcntl.LOCK_EX)" + HOLD,
         look=LOCK.format("/usr/bin/true", 0, "flock"),
-        gaps=("bwrap",),
+        gaps={"bwrap": "shared files"},
     ),
     Channel(
         name="flock on a device",
         act="import fcntl, os, time\nfd = os.open('/dev/null', 0)\nfcntl.flock(fd, fcntl.LOCK_EX)" + HOLD,
         look=LOCK.format("/dev/null", 0, "flock"),
-        gaps=("bwrap",),
+        gaps={"bwrap": "shared files"},
     ),
     Channel(
         name="record lock on a device",
         act="import fcntl, os, time\nif os.fork(): os._exit(0)\nos.setsid()\nfd = os.open('/dev/zero', 2)\n"
         "fcntl.lockf(fd, 2)\ntime.sleep(600)",
         look=LOCK.format("/dev/zero", 2, "lockf"),
-        gaps=("bwrap",),
+        gaps={"bwrap": "shared files"},
     ),
     Channel(
         name="lock of an open file description",
         act="import fcntl, os, struct, time\nfd = os.open('/tmp/f', 0o102)\n"
         "fcntl.fcntl(fd, 37, struct.pack('hhqqi', 1, 0, 7212345, 0, 0))" + HOLD,
         look="print(int('7212345 EOF' in open('/proc/locks').read()))",
-        gaps=("bwrap", "docker"),
+        gaps={"bwrap": "locks", "docker": "locks"},
     ),
     Channel(
         name="number of inotify instances of a user",
         act="import ctypes, os, time\nwhile ctypes.CDLL(None).inotify_init1(0) >= 0: pass" + HOLD,
         look="import ctypes\nprint(int(ctypes.CDLL(None).inotify_init1(0) < 0))",
-        gaps=("docker",),
+        gaps={"docker": "user counts"},
     ),
     Channel(
         name="bytes of message queues of a user",
@@ -167,7 +167,7 @@ CHANNELS = (
         "for n in range(200):\n  if os.fork() == 0:\n    while libc.timer_create(0, None, t) >= 0: pass\n"
         "    time.sleep(600)\ntime.sleep(0.1)" + HOLD,
         look="import ctypes\nprint(int(ctypes.CDLL(None).timer_create(0, None, (ctypes.c_char * 64)()) < 0))",
-        gaps=("docker",),
+        gaps={"docker": "user counts"},
     ),
 )
 
@@ -200,3 +200,9 @@ def test_watching_the_image(boxes: Pair) -> None:
         Step(command="for i in 1 2 3 4; do od /dev/null; : < /dev/full; sleep 0.2; done"),
     )
     must(two, Step(command="wait; cat seen", shows=("1\n" if two.sandbox.name == "bwrap" else "0\n",)))
+
+
+def test_open_channels_are_in_the_table(sandbox: Sandbox, request: pytest.FixtureRequest) -> None:
+    request.applymarker(pytest.mark.xfail(strict=True, reason="the tables do not name them yet"))
+    named = {entry.partition(":")[0] for entry in sandbox.known_gaps}  # type: ignore[attr-defined]
+    assert {channel.gaps[sandbox.name] for channel in CHANNELS if sandbox.name in channel.gaps} <= named
