@@ -1,60 +1,23 @@
-"""A factory of boxes for the suite that every backend must pass."""
+"""Boxes of the backend under test, for what goes beyond the conformance suite; they are those of its checks."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from tbmm_env.limits import MIB, TRAIN, Limits
-from tbmm_env.record import Artifact, CommandResult
-from tbmm_env.sandbox.base import Box, BoxSpec, Sandbox
+from tbmm_env.sandbox.base import Sandbox
+from tbmm_env.sandbox.conformance.lab import Lab, LabBox
 from tbmm_env.sandbox.image import Image
-
-SMALL = replace(
-    TRAIN, memory_bytes=512 * MIB, workspace_bytes=32 * MIB, tmp_bytes=16 * MIB, shm_bytes=8 * MIB, no_output_s=0.4
-)
-
-
-@dataclass
-class Tried:
-    """A box with a short way to run a command and see its text."""
-
-    box: Box
-    limits: Limits
-    seen: list[Artifact]
-
-    def run(self, command: str, wall_s: float = 20.0) -> CommandResult:
-        """Run a command; ``check`` prints the status of the answer."""
-
-        def on_check(artifact: Artifact) -> str:
-            self.seen.append(artifact)
-            return f"checked: {artifact.status} {artifact.size_bytes}\n"
-
-        return self.box.run(command, wall_s=wall_s, on_check=on_check)
-
-    def text(self, command: str, wall_s: float = 20.0) -> str:
-        """Run a command that must exit, and return what it printed."""
-        result = self.run(command, wall_s)
-        assert result.ending == "exited", result
-        return (result.head + result.tail).decode()
 
 
 @pytest.fixture
-def start(sandbox: Sandbox, image: Image) -> Iterator[Callable[..., Tried]]:
+def start(sandbox: Sandbox, image: Image) -> Iterator[Callable[..., LabBox]]:
     """Start a box of the backend under test; it is closed afterwards."""
-    with ExitStack() as stack:
-
-        def start_box(files: Mapping[str, bytes] | None = None, **limits: Any) -> Tried:
-            chosen = replace(SMALL, **limits)
-            box = stack.enter_context(sandbox.start(BoxSpec(limits=chosen, files=files or {}, image=image)))
-            return Tried(box, chosen, [])
-
-        yield start_box
+    with Lab(sandbox, image) as lab:
+        yield lab.start
 
 
 @pytest.fixture
@@ -65,6 +28,6 @@ def grouped(sandbox: Sandbox) -> None:
 
 
 @pytest.fixture
-def tried(start: Callable[..., Tried]) -> Tried:
+def tried(start: Callable[..., Any]) -> Any:
     """A small box."""
     return start()

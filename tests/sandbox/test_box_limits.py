@@ -44,7 +44,7 @@ def test_an_agent_reads_which_limit_it_met_and_how_much_was_cut(start: Start) ->
     assert "bytes not shown" in text
     assert stopped in text
     text = seen(tried, "read -p 'name? ' x")
-    assert text.startswith("name? \n[nothing was printed for 0.4 s and the program waits for input: the next action is")
+    assert text.startswith("name? \n[nothing was printed for 0.2 s and the program waits for input: the next action is")
     assert seen(tried, "^C").endswith("[exit status 130]\n")
     text = seen(tried, "exit 3")
     assert "[the shell ended and was started anew in /workspace: variables and functions are gone," in text
