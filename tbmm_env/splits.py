@@ -87,16 +87,18 @@ def read_secret(path: Path) -> bytes:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise UsageError(f"secret file {path}: cannot be read: {error.strerror}; {make}") from error
-    with os.fdopen(file, "rb") as opened:
-        found = os.fstat(file)
-        if not stat.S_ISREG(found.st_mode):
-            raise UsageError(f"secret file {path}: is not a plain file; {make}")
-        if found.st_mode & 0o077:
-            raise UsageError(
-                f"secret file {path}: has mode {stat.S_IMODE(found.st_mode):04o}; others than its owner must have no"
-                f" rights: chmod 600 {path}"
-            )
-        secret = opened.read(SECRET_BYTES[1] + 1)
+    try:
+        mode = os.fstat(file).st_mode
+        secret = os.read(file, SECRET_BYTES[1] + 1) if stat.S_ISREG(mode) else b""
+    finally:
+        os.close(file)
+    if not stat.S_ISREG(mode):
+        raise UsageError(f"secret file {path}: is not a plain file; {make}")
+    if mode & 0o077:
+        raise UsageError(
+            f"secret file {path}: has mode {stat.S_IMODE(mode):04o}; others than its owner must have no rights:"
+            f" chmod 600 {path}"
+        )
     if not SECRET_BYTES[0] <= len(secret) <= SECRET_BYTES[1]:
         size = f"{len(secret)} bytes" if len(secret) <= SECRET_BYTES[1] else f"more than {SECRET_BYTES[1]} bytes"
         raise UsageError(f"secret file {path}: has {size}; it must have {SECRET_BYTES[0]} to {SECRET_BYTES[1]}; {make}")
