@@ -6,15 +6,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 import docker
 from measuring import interleaved, timed_ms
 from rivals import Plain, SweRex
 
+from tbmm_env import tasks
 from tbmm_env.env import ModelingEnv
+from tbmm_env.judge.judge import Judge
 from tbmm_env.limits import MIB, TRAIN
 from tbmm_env.sandbox import image as images
-from tbmm_env.sandbox.base import Box, BoxSpec, PreparingSandbox, select
+from tbmm_env.sandbox.base import Box, BoxSpec, PreparingSandbox, Sandbox, select
 from tbmm_env.sandbox.pool import Pool
 
 TASK = "cumcm-2024-a"
@@ -82,18 +85,31 @@ def output(repeats: int, size_mib: int, plain: Plain, swe_rex: SweRex | None) ->
 # ---------------------------------------------------------------- resets
 
 
+@contextmanager
+def environments(*sandboxes: Sandbox) -> Iterator[list[ModelingEnv]]:
+    """Give an environment of each sandbox, all with one judge: it has no part in a reset."""
+    envs = [ModelingEnv(TASK, sandbox=sandbox, budget="train") for sandbox in sandboxes]
+    with Judge(tasks.load(TASK), artifact_bytes=TRAIN.artifact_bytes) as judge:
+        judge.probe()
+        for env in envs:
+            env._judge = judge
+        try:
+            yield envs
+        finally:
+            for env in envs:
+                env._judge = None
+                env.close()
+
+
 def resets(repeats: int, plain: Plain) -> dict[str, float]:
     """Return the median ms of a whole reset, cold and warm, and of a bare create and start of the same image."""
     with ExitStack() as stack:
         actions: dict[str, Callable[[], float]] = {}
         for name in BACKENDS:
-            cold = ModelingEnv(TASK, sandbox=name, budget="train", warm=0)  # type: ignore[arg-type]
             pool = stack.enter_context(Pool(preparing(name)))
-            warm = ModelingEnv(TASK, sandbox=pool, budget="train")
-            for env in (cold, warm):
-                stack.callback(env.close)
-            actions[f"{name} reset, cold"] = lambda env=cold: _reset_ms(env)  # type: ignore[misc]
-            actions[f"{name} reset, warm"] = lambda env=warm, pool=pool: _reset_ms(env, pool)  # type: ignore[misc]
+            cold, warm = stack.enter_context(environments(preparing(name), pool))
+            actions[f"{name} reset, cold"] = partial(_reset_ms, cold)
+            actions[f"{name} reset, warm"] = partial(_reset_ms, warm, pool)
         actions["docker create+start"] = plain.create_and_start_ms
         return interleaved(actions, repeats, "resets")
 
@@ -148,19 +164,9 @@ def parallel(repeats: int, at_once: int, plain_client: docker.DockerClient) -> d
 
 
 def _resets_per_s(sandbox: PreparingSandbox | Pool, repeats: int, at_once: int) -> float:
-    """Reset environments in threads; they share one judge, which has no part in a reset."""
-    judging = ModelingEnv(TASK, sandbox=sandbox, budget="train")
-    judge = judging._ready_judge()
-    envs = [ModelingEnv(TASK, sandbox=sandbox, budget="train") for _ in range(at_once)]
-    for env in envs:
-        env._judge = judge
-    try:
+    """Reset environments in threads."""
+    with environments(*[sandbox] * at_once) as envs:
         return _per_s(lambda number: envs[number].reset(), repeats, at_once)
-    finally:
-        for env in envs:
-            env._judge = None
-            env.close()
-        judging.close()
 
 
 def _per_s(action: Callable[[int], object], repeats: int, at_once: int) -> float:

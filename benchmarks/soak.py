@@ -88,7 +88,7 @@ class Soak:
         """Start an owner; its death is planned now."""
         per_kill = KILLED_SHARE * self.args.episodes / max(1, self.args.kills)
         moment = self.dice.choice(MOMENTS)
-        delay_s = self.dice.uniform(0, 3.0 if moment == "start" else 0.15)
+        delay_s = self.dice.uniform(0, 3.0 if moment == "start" else self.dice.choice((0.01, 0.3)))
         script = Path(__file__).with_name("soak_owner.py")
         words = [sys.executable, script, self.backends[place], self.work / "store", str(self.dice.random()), "2"]
         temporary = self.work / "tmp"
@@ -139,7 +139,7 @@ class Soak:
         """Kill an owner and wait until nothing of it is left."""
         owner.process.kill()
         self.kills_left[owner.place] -= 1
-        self.moments[owner.phase] += 1
+        self.moments[f"after {owner.moment}, in {owner.phase}"] += 1
         self.gone[owner.backend].append(self._bury(owner))
 
     def _bury(self, owner: Owner) -> Gone:
@@ -232,6 +232,8 @@ def bars_of(soak: Soak) -> list[Bar]:
         at_least("kills", soak.args.kills - sum(soak.kills_left), soak.args.kills),
         at_most("failures of ours", len(soak.lost), 0),
     ]
+    left = sum(bool(one.left) for found in soak.gone.values() for one in found)
+    kept.append(at_most("kills after which something was left for good", left, 0))
     for name, found in soak.gone.items():
         worst = max((one.all_s for one in found), default=0.0)
         kept.append(at_most(f"{name}: seconds until nothing of a killed owner was left, worst", worst, BARS_S[name]))
@@ -239,7 +241,7 @@ def bars_of(soak: Soak) -> list[Bar]:
         if len(owner.states) > 3:
             grown = growth(owner)
             kept.append(at_most(f"{owner.backend} survivor: growth of memory, MiB", grown["memory, MiB"], 8))
-            kept.append(at_most(f"{owner.backend} survivor: growth of descriptors", grown["descriptors"], 0))
+            kept.append(at_most(f"{owner.backend} survivor: growth of descriptors", grown["descriptors"], 2))
             kept.append(at_most(f"{owner.backend} survivor: growth of processes", grown["processes"], 0))
     return kept
 
@@ -298,7 +300,7 @@ def main() -> int:
     }  # fmt: skip
     tables: dict[str, Table] = {
         "soak": rows(("what", "count"), count, digits=0),
-        "killed during": rows(("phase", "times"), soak.moments, digits=0),
+        "killed during": rows(("moment", "times"), soak.moments, digits=0),
         "after a kill": rows(("what", "seconds"), times),
     }
     if not args.json:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,12 +14,13 @@ from pathlib import Path
 import docker
 from sandbox_costs import below, children
 
-from tbmm_env.sandbox import cgroups, folders
+from tbmm_env.sandbox import cgroups, folders, reaper
 from tbmm_env.sandbox.docker import LABEL
 
 PR_SET_CHILD_SUBREAPER = 36
-PAUSE_S = 0.02
+PAUSE_S = 0.04
 DAEMON_PAUSE_S = 0.1
+CLEARED_WALL_S = 10.0
 WATCHER = b"watch_program"
 
 
@@ -45,12 +47,12 @@ def orphans(living: set[int]) -> dict[int, bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """How long after its owner's death everything was gone, in s; infinite for what never was.
+    """How long after its owner's death everything was gone, in s.
 
     Attributes:
         boxes_s: processes, control groups, folders and containers.
         all_s: and the watcher that has removed them.
-        left: what is still there.
+        left: what was still there when patience ended, and was cleared away then.
     """
 
     boxes_s: float
@@ -103,7 +105,7 @@ class Leftovers:
             meanwhile: called again and again, to keep the living served.
         """
         start = time.monotonic()
-        boxes_s = float("inf")
+        boxes_s: float | None = None
         self._looked_s = 0.0
         while True:
             processes = orphans(living)
@@ -111,15 +113,26 @@ class Leftovers:
             boxes += self.named() + self.containers(now=False)
             passed_s = time.monotonic() - start
             if boxes:
-                boxes_s = float("inf")
-            elif boxes_s == float("inf") and not self.containers(now=True):
-                boxes_s = time.monotonic() - start
-            if boxes_s < float("inf") and not processes:
+                boxes_s = None
+            elif boxes_s is None and not self.containers(now=True):
+                boxes_s = passed_s
+            if boxes_s is not None and not processes:
                 return Gone(boxes_s, passed_s)
             if passed_s > patience_s:
-                watchers = [f"process {pid} {line[:80]!r}" for pid, line in processes.items() if WATCHER in line]
-                return Gone(boxes_s, float("inf"), tuple(boxes + watchers))
+                watchers = [f"watcher {pid}" for pid, line in processes.items() if WATCHER in line]
+                self._clear(processes)
+                return Gone(passed_s if boxes_s is None else boxes_s, passed_s, (*boxes, *watchers))
             meanwhile()
+            time.sleep(PAUSE_S)
+
+    def _clear(self, processes: Iterable[int]) -> None:
+        """End what dead owners have left, so that it is counted once."""
+        for pid in processes:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        deadline = time.monotonic() + CLEARED_WALL_S
+        while (self.named() or self.containers(now=True)) and time.monotonic() < deadline:
+            reaper.sweep()
             time.sleep(PAUSE_S)
 
 

@@ -50,9 +50,9 @@ HOSTILE = (
     "exit 7",
     "head -c 1G /dev/zero | tail -c 1G | wc -c",
     "head -c 1G /dev/zero > fill",
-    "kill -STOP $$ & sleep 0.1; kill -CONT $$",
+    "(sleep 0.1; kill -CONT $$) & kill -STOP $$",
     "exec 1>&- 2>&-; echo nobody reads this",
-    "python3 -c 'import os\nwhile True: os.fork()' 2>&1 | tail -c 100",
+    "python3 -c 'import os, time\nfor _ in range(99): os.fork() or (time.sleep(9), os._exit(0))' 2>&1 | tail -c 100 &",
 )
 
 
