@@ -35,7 +35,7 @@ def rank(entries: Sequence[Entry], top_k: int) -> tuple[dict[str, int], dict[str
     """Rank the episodes of each instance and take the best.
 
     Better is a greater reward (compared exactly); at equal rewards fewer actions, then the earlier start, then the
-    lesser episode id. Of episodes with the same answer or the same actions only the best counts.
+    lesser episode id. An episode with the answer or the actions of one that was taken is not taken.
 
     Args:
         entries: episodes that were accepted.
@@ -57,13 +57,13 @@ def rank(entries: Sequence[Entry], top_k: int) -> tuple[dict[str, int], dict[str
             if entry.artifact_sha256:
                 names.add(f"answer {entry.artifact_sha256}")
             if names & seen:
-                reasons[entry.key] = "the same answer or the same actions as a better one of its instance"
+                reasons[entry.key] = "the same answer or the same actions as one taken of its instance"
             elif taken == top_k:
                 reasons[entry.key] = f"beyond the best {top_k} of its instance"
             else:
                 taken += 1
                 ranks[entry.key] = taken
-            seen |= names
+                seen |= names
     return ranks, reasons
 
 
