@@ -333,7 +333,7 @@ def test_another_limit_is_found(
 @pytest.mark.bwrap
 @pytest.mark.skipif(os.geteuid() != 0, reason="a known gap of an ordinary user")
 def test_another_processor_share_is_found(bwrap_sandbox: Sandbox, image: Image) -> None:
-    for cpus in (2.0, 0.1):
+    for cpus in (2.0, 0.05):
         assert only(OtherLimits(bwrap_sandbox, cpus=cpus), "limits.cpus", image).status == "violated", cpus
 
 
