@@ -144,7 +144,7 @@ FORGED = {
 def _only_whole_snapshots(played: Played) -> None:
     allowed = {b"", b"a" * 60_000, b"b" * 60_000}
     assert {found.data for found in played.checked} <= allowed
-    assert len(played.checked) == 100
+    assert len(played.checked) == 40
     assert len({found.status for found in played.checked}) > 2  # it was swapped
     assert {found.status for found in played.checked} <= {
         "regular", "missing", "link", "not_regular", "hard_link", "unreadable",
@@ -205,7 +205,7 @@ CASES = (
         steps=(
             Step(command=f"cat > /tmp/swap.py <<'E'\n{SWAP.replace('{swaps}', '100000000')}\nE"),
             Step(command="setsid python3 /tmp/swap.py > /dev/null 2>&1 &"),
-            *[Step(command="for i in $(seq 50); do check; done > /dev/null", wall_s=60.0)] * 2,
+            *[Step(command="for i in $(seq 20); do check; done > /dev/null", wall_s=60.0)] * 2,
             Step(command="pkill python3; rm -rf answer.json; printf bbb > answer.json", fault=ANY),
         ),
         collected=b"bbb",
