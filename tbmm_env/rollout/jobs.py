@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,9 +92,11 @@ class Plan:
 
     def __iter__(self) -> Iterator[Job]:
         """Yield the jobs."""
-        numbers = itertools.product(self.tasks, self._seeds, range(self._groups), range(self._group_size))
-        for task, seed, group, sample in numbers:
-            yield Job(task=task, seed=seed, group=group, sample=sample)
+        for task in self.tasks:
+            for seed in self._seeds:
+                for group in range(self._groups):
+                    for sample in range(self._group_size):
+                        yield Job(task=task, seed=seed, group=group, sample=sample)
 
 
 def stored(out: Path) -> dict[str, str]:

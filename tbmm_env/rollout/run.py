@@ -110,7 +110,7 @@ def rollout(
     with DriverLock(setting.out, on_wait=on_wait) as lock:
         _claim(setting, versions)
         finished = set(stored(setting.out))
-        skipped = sum(job.key in finished for job in plan)
+        skipped = sum(job.key in finished for job in plan) if finished else 0
         if skipped and not resume:
             raise UsageError(
                 f"{out} holds {skipped} of the {len(plan)} episodes of this plan already; go on with --resume, or name"
