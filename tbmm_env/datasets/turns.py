@@ -159,7 +159,10 @@ def _prime_rl(place: _Place) -> dict[str, Any]:
 
 
 def _verl(place: _Place) -> dict[str, Any]:
-    """AgentLoopOutput: response_mask is 1 for tokens of the model; ``uid`` of extra_fields names the group."""
+    """AgentLoopOutput: response_mask is 1 for tokens of the model; ``uid`` of extra_fields names the group.
+
+    Of ``metrics`` nothing is known; -1 is verl's own word for that.
+    """
     prompt, response, mask, logprobs = _split(place.sample)
     return {
         "prompt_ids": prompt,
@@ -168,7 +171,7 @@ def _verl(place: _Place) -> dict[str, Any]:
         "response_logprobs": logprobs,
         "reward_score": float(place.entry.reward),
         "num_turns": 2 * place.sample.turns,
-        "metrics": {},
+        "metrics": {"num_preempted": -1},
         "extra_fields": {"uid": place.info["group_id"] or place.info["episode_id"], **place.info},
     }
 
@@ -235,7 +238,7 @@ _COLUMNS: Final[dict[TurnShape, list[card.Feature]]] = {
         *card.lists("float64", "response_logprobs"),
         *card.of("float64", "reward_score"),
         *card.of("int64", "num_turns"),
-        *card.of("json", "metrics"),
+        card.struct("metrics", card.of("int64", "num_preempted")),
     ],
     "skyrl": [
         *card.lists("int64", "prompt_token_ids", "response_ids"),
