@@ -32,7 +32,8 @@ from tbmm_env.judge.judge import Judge
 from tbmm_env.judge.score import reward, score
 from tbmm_env.judge.server import LeanServer
 from tbmm_env.limits import PRESETS
-from tbmm_env.record import Certificate, MetricSpec, ObligationSpec, Panel
+from tbmm_env.record import Certificate, Panel
+from tbmm_env.specs import MetricSpec, ObligationSpec
 
 TASK = "cumcm-2024-a"
 SIZES, QUICK_SIZES = (10, 100, 1000, 3000, 10_000), (10, 100, 1000)

@@ -13,7 +13,8 @@ from tbmm_env.errors import BadTask
 from tbmm_env.judge.artifact import parse, validate
 from tbmm_env.judge.gate import operand, resolve
 from tbmm_env.judge.replay import Replayer, round_to_grid
-from tbmm_env.record import Answer, AnswerValue, MetricSpec, Obligation, Panel
+from tbmm_env.record import Answer, AnswerValue, Obligation, Panel
+from tbmm_env.specs import MetricSpec
 from tbmm_env.tasks import Task
 
 _STEP = re.compile(r"([A-Za-z0-9_-]+)|\[(\d+)\]")

@@ -12,7 +12,8 @@ from typing import Any
 
 from tbmm_env.bench import Bench, put
 from tbmm_env.judge.numeral import decimal_text
-from tbmm_env.record import AnswerValue, Obligation, ObligationSpec
+from tbmm_env.record import AnswerValue, Obligation
+from tbmm_env.specs import ObligationSpec
 
 _NEAR = Fraction(1, 10**6)
 """How far beyond the end of a range the nearest move lies."""

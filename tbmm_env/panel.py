@@ -23,7 +23,8 @@ from tbmm_env.errors import BadTask, UsageError
 from tbmm_env.judge.artifact import validate
 from tbmm_env.judge.numeral import decimal_text
 from tbmm_env.judge.score import score, shortfall
-from tbmm_env.record import Answer, JsonValue, MetricSpec, Obligation, Panel, ReferenceValue
+from tbmm_env.record import Answer, JsonValue, Obligation, Panel, ReferenceValue
+from tbmm_env.specs import MetricSpec
 from tbmm_env.tasks import PaperValue, Task
 
 START = "<!-- audit table: written by tbmm audit-panel -->"

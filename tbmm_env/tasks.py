@@ -22,7 +22,8 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 
 from tbmm_env.data import data_path
 from tbmm_env.errors import BadTask, UnknownTask
-from tbmm_env.record import Language, MetricSpec, ObligationSpec, ReferenceValue
+from tbmm_env.record import Language, ReferenceValue
+from tbmm_env.specs import MetricSpec, ObligationSpec
 
 INCOMPARABLE = ("different_unit_of_analysis", "no_numeric_estimate")
 """Exclusion reasons that say a value counts something else than the metric, or is no number: nobody can compare it."""

@@ -18,18 +18,9 @@ from tbmm_env.errors import UsageError
 from tbmm_env.judge.certificate import draft
 from tbmm_env.judge.gate import resolve
 from tbmm_env.judge.score import reward, score
-from tbmm_env.record import (
-    Artifact,
-    Certificate,
-    Episode,
-    Instance,
-    Judgement,
-    MetricSpec,
-    ObligationSpec,
-    Observation,
-    Panel,
-)
+from tbmm_env.record import Artifact, Certificate, Episode, Instance, Judgement, Observation, Panel
 from tbmm_env.report import judgement_json
+from tbmm_env.specs import MetricSpec, ObligationSpec
 from tbmm_env.trajectory.store import Store
 
 pytestmark = pytest.mark.lean

@@ -15,7 +15,8 @@ from tbmm_env import panel, tasks
 from tbmm_env.bench import Bench
 from tbmm_env.cli import main
 from tbmm_env.errors import BadTask, UsageError
-from tbmm_env.record import MetricSpec, Panel
+from tbmm_env.record import Panel
+from tbmm_env.specs import MetricSpec
 from tbmm_env.tasks import AbsentValue, PaperValue
 
 NAME = "cumcm-2024-a"

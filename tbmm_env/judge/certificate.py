@@ -19,7 +19,8 @@ from tbmm_env.judge import lean
 from tbmm_env.judge.numeral import DECIMAL_BITS, decimal_text
 from tbmm_env.judge.server import LeanServer
 from tbmm_env.limits import JUDGE, JudgeLimits
-from tbmm_env.record import Certificate, MetricSpec, Obligation, Panel, ReferenceValue, Score
+from tbmm_env.record import Certificate, Obligation, Panel, ReferenceValue, Score
+from tbmm_env.specs import MetricSpec
 
 CONJUNCTION = 50
 """Obligations that hold are proved in conjunctions of at most so many."""

@@ -11,7 +11,8 @@ from fractions import Fraction
 
 from tbmm_env.errors import BadTask
 from tbmm_env.judge.numeral import decimal_text
-from tbmm_env.record import AnswerValue, JsonValue, Obligation, ObligationSpec, State
+from tbmm_env.record import AnswerValue, JsonValue, Obligation, State
+from tbmm_env.specs import ObligationSpec
 
 _PATH = re.compile(r"[A-Za-z0-9_-]+(?:\[(?:\d{1,9}|\*)\])*(?:\.[A-Za-z0-9_-]+(?:\[(?:\d{1,9}|\*)\])*)*")
 _STEP = re.compile(r"\.?([A-Za-z0-9_-]+)|\[(\d+|\*)\]")

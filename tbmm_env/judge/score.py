@@ -18,17 +18,8 @@ from fractions import Fraction
 
 from tbmm_env.errors import BadTask
 from tbmm_env.judge.numeral import decimal_text
-from tbmm_env.record import (
-    Direction,
-    MetricScore,
-    MetricSpec,
-    Obligation,
-    Panel,
-    ReferenceScore,
-    ReferenceValue,
-    Score,
-    State,
-)
+from tbmm_env.record import MetricScore, Obligation, Panel, ReferenceScore, ReferenceValue, Score, State
+from tbmm_env.specs import Direction, MetricSpec
 
 ANCHOR = "anchor"
 """Stands where a paper id stands in the score against our own reproduced value."""

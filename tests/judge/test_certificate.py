@@ -21,7 +21,8 @@ from tbmm_env.judge.score import band as real_band
 from tbmm_env.judge.score import reward, score
 from tbmm_env.judge.score import shape_score as real_shape_score
 from tbmm_env.judge.score import shortfall as real_shortfall
-from tbmm_env.record import Form, MetricSpec, Obligation, ObligationSpec, Panel, ReferenceValue, Score
+from tbmm_env.record import Obligation, Panel, ReferenceValue, Score
+from tbmm_env.specs import Form, MetricSpec, ObligationSpec
 
 pytestmark = pytest.mark.lean
 

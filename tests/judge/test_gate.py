@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tbmm_env.errors import BadTask
 from tbmm_env.judge.gate import operand, resolve
 from tbmm_env.judge.numeral import decimal_text
-from tbmm_env.record import Form, Obligation, ObligationSpec
+from tbmm_env.record import Obligation
+from tbmm_env.specs import Form, ObligationSpec
 
 ANSWER: dict[str, Any] = {
     "q1": {

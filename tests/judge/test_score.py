@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tbmm_env.errors import BadTask
 from tbmm_env.judge.gate import resolve
 from tbmm_env.judge.score import band, reward, score, shape_score, shortfall
-from tbmm_env.record import Direction, MetricSpec, ObligationSpec, Panel, ReferenceValue, Score, State
+from tbmm_env.record import Panel, ReferenceValue, Score, State
+from tbmm_env.specs import Direction, MetricSpec, ObligationSpec
 
 
 def metric(key: str = "a_m", **fields: Any) -> MetricSpec:

@@ -17,7 +17,8 @@ from typing import Any
 
 from tbmm_env.judge.gate import resolve
 from tbmm_env.judge.score import band, reward, score
-from tbmm_env.record import MetricSpec, Obligation, ObligationSpec, Panel, ReferenceValue, Score, State
+from tbmm_env.record import Obligation, Panel, ReferenceValue, Score, State
+from tbmm_env.specs import MetricSpec, ObligationSpec
 
 FORMS = ("bound", "equality", "sum", "order", "implication", "count")
 DIRECTIONS = {

@@ -25,7 +25,8 @@ from tbmm_env.judge.certificate import Draft, draft
 from tbmm_env.judge.gate import resolve
 from tbmm_env.judge.score import reward, score
 from tbmm_env.limits import JUDGE
-from tbmm_env.record import MetricSpec, ObligationSpec, Panel, ReferenceValue
+from tbmm_env.record import Panel, ReferenceValue
+from tbmm_env.specs import MetricSpec, ObligationSpec
 
 pytestmark = pytest.mark.lean
 
