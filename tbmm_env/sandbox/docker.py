@@ -87,10 +87,9 @@ def _archive(files: dict[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def _tmpfs(size: int, inodes: int) -> str:
-    return (
-        f"rw,exec,nosuid,nodev,size={size},nr_inodes={inodes},mode=0755,uid={recipe.AGENT_UID},gid={recipe.AGENT_GID}"
-    )
+def _tmpfs(size: int, inodes: int, mode: str = "0755") -> str:
+    owners = f"uid={recipe.AGENT_UID},gid={recipe.AGENT_GID}"
+    return f"rw,exec,nosuid,nodev,size={size},nr_inodes={inodes},mode={mode},{owners}"
 
 
 def _settings(limits: Limits, tag: str, name: str, folder: folders.Folder | None) -> dict[str, Any]:
@@ -122,10 +121,10 @@ def _settings(limits: Limits, tag: str, name: str, folder: folders.Folder | None
         "memswap_limit": limits.memory_bytes,
         "cpu_period": PERIOD_US,
         "cpu_quota": max(1000, round(limits.cpus * PERIOD_US)),
-        "shm_size": limits.shm_bytes,
         "tmpfs": {
             recipe.WORKSPACE: _tmpfs(limits.workspace_bytes, limits.inodes),
-            "/tmp": _tmpfs(limits.tmp_bytes, limits.inodes),
+            "/tmp": _tmpfs(limits.tmp_bytes, limits.inodes, "1777"),
+            "/dev/shm": _tmpfs(limits.shm_bytes, limits.inodes, "1777"),
         },
         **task,
         "log_config": {"Type": "none"},

@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-BOTH = {
-    "screens.tmux-waits-for-input": "its server reads the terminal, in a session of its own, and not the foreground",
-    "state.exit-status": "telling bash an action sets its status to 0",
-}
-DOCKER = {
-    "files.program-in-dev-shm": "Docker mounts /dev/shm with noexec",
-}
 BWRAP = {
     "storage.inodes": "bubblewrap cannot say how many files a tmpfs may hold; the memory of their names is limited",
 }
@@ -25,11 +18,9 @@ def known_gaps(name: str, *, root: bool) -> dict[str, str]:
     """Return what a backend is known not to keep: reasons by names of checks.
 
     Args:
-        name: of the backend: ``bwrap`` or ``docker``; others have no list here.
+        name: of the backend; only ``bwrap`` has gaps.
         root: whether the owner of the boxes is root, who may write control groups.
     """
-    if name == "docker":
-        return BOTH | DOCKER
     if name == "bwrap":
-        return BOTH | BWRAP | ({} if root else BWRAP_ORDINARY_USER)
+        return BWRAP | ({} if root else BWRAP_ORDINARY_USER)
     return {}

@@ -33,12 +33,18 @@ MOST_DESCRIPTORS = 4096
 def waits_for_terminal(group: int, terminal: int) -> bool:
     """Return whether a process of the foreground group sleeps until the terminal has input.
 
+    A process of another session counts too: the server of a terminal multiplexer reads for its client in front.
+
     Args:
         group: process group id.
         terminal: device number of the terminal.
     """
+    own = os.getsid(0)
     for name in os.listdir("/proc"):
-        if name.isdigit() and name != "1" and _group(name) == group:
+        if not name.isdigit() or name == "1":
+            continue
+        its_group, session = _group_and_session(name)
+        if its_group == group or session not in (own, -1):
             try:
                 threads = os.listdir(f"/proc/{name}/task")
             except OSError:
@@ -52,12 +58,13 @@ def waits_for_terminal(group: int, terminal: int) -> bool:
     return False
 
 
-def _group(process: str) -> int:
+def _group_and_session(process: str) -> tuple[int, int]:
     try:
         with open(f"/proc/{process}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[2])
+            group, session = file.read().rpartition(b")")[2].split()[2:4]
+            return int(group), int(session)
     except (OSError, ValueError, IndexError):
-        return -1
+        return -1, -1
 
 
 def _thread_waits(process: str, thread: str, terminal: int) -> bool:

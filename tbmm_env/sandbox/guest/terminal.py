@@ -55,6 +55,7 @@ class Terminal:
         self.status, self._status_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._status_text = b""
         self._word = b""
+        self._last_status = 0
         self._mark = b""
         self._mark_left = b""
         self._carry = b""
@@ -87,7 +88,7 @@ class Terminal:
                     raise
                 time.sleep(0.05)
         if child:
-            self.shell, self.shell_has_spoken = child, False
+            self.shell, self.shell_has_spoken, self._last_status = child, False, 0
             return
         try:
             os.setpgid(0, 0)
@@ -111,7 +112,9 @@ class Terminal:
         self._reset_modes()
         report = b'{ printf "%%s %%s\\n" %s "$?" >&%d; } 2>/dev/null' % (self._word, STATUS_FD)
         quiet = b"{ PROMPT_COMMAND='%s'; PS1=; } 2>/dev/null;" % report  # hides it from `set -x`
-        self._typing = quiet + b' eval "$(</dev/fd/%d)"\n' % COMMAND_FD
+        asks = self._last_status and b"?" in command
+        before = b"(exit %d);" % self._last_status if asks else b""  # `$?` of the action before
+        self._typing = quiet + b' eval "%s$(</dev/fd/%d)"\n' % (before, COMMAND_FD)
         self.push()
 
     def type(self, text: bytes) -> bool:
@@ -162,7 +165,7 @@ class Terminal:
             for line in lines:
                 word, _, number = line.partition(b" ")
                 if word == self._word and number.isdigit() and len(number) <= 3:
-                    found = int(number)
+                    found = self._last_status = int(number)
                     self.shell_has_spoken = True
         return found
 
