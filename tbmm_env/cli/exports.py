@@ -15,10 +15,11 @@ from tbmm_env.cli.console import Commands, action, command, out, print_json, pro
 from tbmm_env.datasets.atif import export_atif
 from tbmm_env.datasets.chat import ArgumentMode
 from tbmm_env.datasets.chats import ChatOptions, export_rs, export_sft
+from tbmm_env.datasets.evaluation import read_evaluation
 from tbmm_env.datasets.grpo import export_grpo
 from tbmm_env.datasets.output import ImageMode
 from tbmm_env.datasets.parquet import ROWS_PER_FILE, export_parquet
-from tbmm_env.datasets.selection import ExportSplit, Selection, read_evaluation
+from tbmm_env.datasets.selection import ExportSplit, Selection
 from tbmm_env.datasets.summary import ExportSummary
 from tbmm_env.datasets.turns import LogprobMode, TurnShape, export_turns
 from tbmm_env.errors import UsageError
@@ -182,8 +183,8 @@ def _selection_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         action="append",
         default=[],
-        metavar="FILE",
-        help="sha256 of further evaluation instances; may be repeated",
+        metavar="PATH",
+        help="instance.json, or a folder of them, to keep out as evaluation instances; may be repeated",
     )
     parser.add_argument("--include-official", action="store_true", help="let official instances in")
     parser.add_argument("--force", action="store_true", help="replace an earlier export")

@@ -7,26 +7,22 @@ every episode is reduced to an :class:`Entry` and chosen or left out, then the c
 from __future__ import annotations
 
 import hashlib
-import json
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, Final, Literal, cast, get_args
 
-from tbmm_env.datasets.plain import Plain
+from tbmm_env.datasets.evaluation import instance_sha256
 from tbmm_env.datasets.summary import ExportSummary
 from tbmm_env.errors import TrajectoryError, UsageError
 from tbmm_env.judge.numeral import read_exact
-from tbmm_env.record import Episode, Instance, Outcome
+from tbmm_env.record import Episode, Outcome
 from tbmm_env.splits import split_of
 from tbmm_env.trajectory.segment import Finding
 from tbmm_env.trajectory.store import Store, StoredEpisode
 
 ExportSplit = Literal["training", "evaluation"]
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 _OUTCOMES: Final = get_args(Outcome)
 
 
@@ -37,7 +33,7 @@ class Selection:
     Attributes:
         split: ``training``, or ``evaluation`` for files that nothing is trained on.
         include_official: let official instances in; they are for evaluation, so it must be said.
-        evaluation: sha256 of further evaluation instances, see :func:`instance_sha256`.
+        evaluation: sha256 of further evaluation instances, see :mod:`tbmm_env.datasets.evaluation`.
         tasks: task ids; empty for all.
         task_version: only this version of the tasks.
         panel: only judgements against this panel version.
@@ -174,30 +170,6 @@ def choose(store: Store, selection: Selection, summary: ExportSummary) -> Chosen
     _refuse_mixed(chosen.entries)
     chosen.refuse_empty()
     return chosen
-
-
-def instance_sha256(instance: Instance) -> str:
-    """Return what names an instance without telling its seed: sha256 of task, version and parameters as JSON."""
-    plain = Plain(Counter()).value(
-        {"task": instance.task, "version": instance.version, "parameters": dict(instance.parameters)}
-    )
-    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def read_evaluation(path: Path) -> frozenset[str]:
-    """Read the sha256 of evaluation instances from a file: every word of 64 hexadecimal digits in it.
-
-    Raises:
-        UsageError: the file cannot be read or holds none.
-    """
-    try:
-        found = frozenset(_SHA256.findall(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--evaluation {path}: cannot be read: {error}") from error
-    if not found:
-        raise UsageError(f"--evaluation {path}: holds no sha256 of 64 lower-case hexadecimal digits")
-    return found
 
 
 # ---------------------------------------------------------------- one episode

@@ -21,7 +21,7 @@ TASK, OTHER_TASK = "cumcm-2024-a", "mcm-2031-z"
 
 RECORDS = 100
 HASHED_SEEDS = (40, 41)
-"""Seeds of instances that only a file of hashes says are for evaluation."""
+"""Seeds of instances that only ``--evaluation`` says are for evaluation."""
 
 STATEMENT = "题目：板凳龙 🐉\nFind the decisions.\n"
 JUNK = "\x00\x01\ufffd\x7f binary \ud800 \u2028 text\n"
@@ -215,7 +215,7 @@ def _kept_out() -> Iterator[Episode]:
         yield episode(f"evaluation-{number}", 2**31 + number, "scored", Fraction(9, 10))
     for number in range(2):  # said to be for evaluation
         yield episode(f"said-{number}", 30 + number, "scored", Fraction(9, 10), extra={"split": "evaluation"})
-    for seed in HASHED_SEEDS:  # only the hash of the instance says so
+    for seed in HASHED_SEEDS:  # only the hash of the instance tells, or --evaluation
         yield episode(f"hashed-{seed}", seed, "scored", Fraction(9, 10))
     yield episode("group-0-0", 0, "scored", Fraction(9, 10), started_unix_s=1.8e9)  # the same episode once more
     refused = judgement("scored", Fraction(9, 10), certificate={"accepted": False})

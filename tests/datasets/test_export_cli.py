@@ -10,7 +10,7 @@ import pytest
 from export_folders import read_rows
 
 from tbmm_env.cli import main
-from tbmm_env.datasets.selection import instance_sha256
+from tbmm_env.report import instance_json
 from tbmm_env.trajectory.store import Store
 
 
@@ -53,11 +53,13 @@ def test_training_and_evaluation_in_one_file_is_refused(
     assert not list(tmp_path.iterdir())
 
 
-def test_instances_of_a_hash_file_are_kept_out(store: Store, tmp_path: Path) -> None:
-    hashes = [instance_sha256(one.instance) for one in samples.records() if one.instance.seed in samples.HASHED_SEEDS]
-    (tmp_path / "evaluation.json").write_text(json.dumps(hashes), encoding="utf-8")
-    arguments = ["sft", str(store.path), str(tmp_path / "out"), "--evaluation", str(tmp_path / "evaluation.json")]
-    assert main(["export", *arguments]) == 0
+def test_evaluation_instances_are_kept_out(store: Store, tmp_path: Path) -> None:
+    arguments = []
+    for seed in samples.HASHED_SEEDS:
+        path = tmp_path / f"{seed}.json"
+        path.write_text(json.dumps(instance_json(samples.episode("e", seed).instance)), encoding="utf-8")
+        arguments += ["--evaluation", str(path)]
+    assert main(["export", "sft", str(store.path), str(tmp_path / "out"), *arguments]) == 0
     assert not [row for row in read_rows(tmp_path / "out") if row["episode_id"].startswith("hashed-")]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
@@ -158,7 +159,9 @@ def test_datasets_loads_what_begins_empty(tmp_path: Path) -> None:
     assert found["data-uri"]["last"] == written[-1]
 
 
-def test_ray_data_reads_the_parquet(exports: Path) -> None:
+def test_ray_data_reads_the_parquet(exports: Path, missing: Missing) -> None:
+    if importlib.util.find_spec("ray") is None:
+        missing("ray is not installed: pip install 'tbmm-env[ray]'")
     found = run(sys.executable, "read_ray.py", exports / "parquet")
     summary = json.loads((exports / "parquet" / "summary.json").read_text(encoding="utf-8"))
     assert found["rows"] == summary["episodes"] == 87

@@ -12,15 +12,20 @@ import export_samples as samples
 import pytest
 from export_folders import read_rows
 
+from tbmm_env import tasks
 from tbmm_env.datasets.atif import export_atif
 from tbmm_env.datasets.chats import export_rs, export_sft
+from tbmm_env.datasets.evaluation import instance_sha256, read_evaluation
 from tbmm_env.datasets.grpo import export_grpo
 from tbmm_env.datasets.output import ROWS_FILE, SUMMARY_FILE
 from tbmm_env.datasets.parquet import export_parquet
-from tbmm_env.datasets.selection import Selection, choose, instance_sha256, read_evaluation
+from tbmm_env.datasets.selection import Selection, choose
 from tbmm_env.datasets.summary import ExportSummary
 from tbmm_env.datasets.turns import export_turns
 from tbmm_env.errors import UsageError
+from tbmm_env.record import Instance
+from tbmm_env.report import instance_json
+from tbmm_env.splits import make_evaluation
 from tbmm_env.trajectory.store import Store
 
 EXPORTS: dict[str, Callable[..., ExportSummary]] = {
@@ -103,15 +108,39 @@ def test_an_instance_is_known_by_its_parameters_not_its_seed() -> None:
         assert instance_sha256(one) != instance_sha256(dataclasses.replace(one, **change))
 
 
-def test_a_file_of_hashes(tmp_path: Path) -> None:
-    path = tmp_path / "evaluation.json"
-    path.write_text(json.dumps({"instances": ["a" * 64, "b" * 64]}), encoding="utf-8")
-    assert read_evaluation(path) == {"a" * 64, "b" * 64}
-    path.write_text("[]", encoding="utf-8")
-    with pytest.raises(UsageError, match="holds no sha256"):
-        read_evaluation(path)
-    with pytest.raises(UsageError, match="cannot be read"):
+def test_evaluation_instances_are_read_from_files(tmp_path: Path) -> None:
+    instances = [samples.episode("e", seed).instance for seed in (1, 2)]
+    paths = [tmp_path / "set" / "private" / f"{number}.json" for number in range(2)]
+    paths[0].parent.mkdir(parents=True)
+    for path, instance in zip(paths, instances, strict=True):
+        path.write_text(json.dumps(instance_json(instance)), encoding="utf-8")
+    public = tmp_path / "set" / "public.json"
+    public.write_text(json.dumps({"commitments": ["a" * 64]}), encoding="utf-8")
+    both = frozenset(map(instance_sha256, instances))
+    assert read_evaluation(paths[0]) == {instance_sha256(instances[0])}
+    assert read_evaluation(paths[0].parent) == read_evaluation(tmp_path / "set") == both
+    with pytest.raises(UsageError, match="nobody can tell the instances; give the folder `private`"):
+        read_evaluation(public)
+    with pytest.raises(UsageError, match="cannot be read as JSON"):
         read_evaluation(tmp_path / "none")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="holds no instance"):
+        read_evaluation(tmp_path / "empty")
+    paths[0].write_text('{"task": "t"}', encoding="utf-8")
+    with pytest.raises(UsageError, match=r"is not an instance\.json"):
+        read_evaluation(paths[0].parent)
+
+
+def test_a_real_evaluation_set_is_kept_out(tmp_path: Path) -> None:
+    made = make_evaluation(bytes(range(32)), tasks.load(samples.TASK), 1, tmp_path / "set")
+    instance = Instance(**json.loads(made.instances[0].read_text(encoding="utf-8")))
+    hidden = dataclasses.replace(instance, seed=3)  # what a record would say that gives a training seed instead
+    taken = samples.episode("taken", 3, "scored", Fraction(1, 2), instance=hidden)
+    kept = dataclasses.replace(instance, seed=4, parameters={**instance.parameters, "boards": 1})
+    kept_too = samples.episode("kept", 4, "scored", Fraction(1, 2), instance=kept)
+    store = samples.build(tmp_path / "store", [taken, kept_too])
+    assert chosen_names(store, Selection())[0] == {"taken", "kept"}
+    assert chosen_names(store, Selection(evaluation=read_evaluation(tmp_path / "set")))[0] == {"kept"}
 
 
 # ---------------------------------------------------------------- score versions

@@ -1,0 +1,79 @@
+"""From episodes to rows that a trainer reads: play a few, export them as groups, print what a trainer would see.
+
+    python examples/read_export.py [--seed 7] [--sandbox auto|docker|bwrap]
+
+With a model in the place of the two answers below this is one round of GRPO data. Reading needs nothing but JSON; the
+folder is also one that ``datasets.load_dataset`` takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+import tbmm_env  # noqa: F401 - registers the tasks
+from tbmm_env.datasets.grpo import export_grpo
+from tbmm_env.datasets.selection import Selection
+from tbmm_env.record import Episode
+from tbmm_env.trajectory.store import Store
+
+
+def answers(parameters: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a cautious answer and a bolder one."""
+    pitch, cap = parameters["spiral_pitch_m"], parameters["speed_cap_mps"]
+    return [
+        {"q2": {"termination_time_s": 10}, "q3": {"pitch_m": 0.99 * pitch}, "q5": {"head_speed_mps": 0.4 * cap}},
+        {"q2": {"termination_time_s": 20}, "q3": {"pitch_m": 0.98 * pitch}, "q5": {"head_speed_mps": 0.5 * cap}},
+    ]
+
+
+def play(store: Store, seed: int, sandbox: str) -> None:
+    """Play one episode an answer; all of them are samples of one group."""
+    sample_id = 0
+
+    def record(episode: Episode) -> None:
+        store.append(dataclasses.replace(episode, group_id=f"seed {seed}", sample_id=sample_id, policy="two answers"))
+
+    env = gym.make("tbmm/cumcm-2024-a", sandbox=sandbox, instance="sampled", budget="train", recorder=record)
+    try:
+        for sample_id in range(2):
+            _, info = env.reset(seed=seed)
+            answer = json.dumps(answers(info["instance"]["parameters"])[sample_id])
+            env.step(f"echo '{answer}' > /workspace/answer.json; check")
+            env.step("submit")
+    finally:
+        env.close()
+        store.close()
+
+
+def main() -> None:
+    """Play, export, read."""
+    parser = argparse.ArgumentParser(description="From episodes to rows that a trainer reads.")
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--sandbox", choices=["auto", "docker", "bwrap"], default="auto")
+    args = parser.parse_args()
+
+    with tempfile.TemporaryDirectory() as folder:
+        store, out = Store(Path(folder) / "store"), Path(folder) / "grpo"
+        play(store, args.seed, args.sandbox)
+        summary = export_grpo(store, out, Selection())
+        print(f"{summary.episodes} of {summary.read} episodes went in; left out: {dict(summary.left_out)}")
+        with (out / "rows.jsonl").open(encoding="utf-8") as file:
+            for row in map(json.loads, file):
+                print(f"group {row['group_id']!r}: {len(row['images'])} figures, mean reward {row['reward_mean']:.4f}")
+                for sample in row["samples"]:
+                    actions = sum(message["role"] == "assistant" for message in sample["messages"])
+                    print(
+                        f"  sample {sample['sample_id']}: {sample['outcome']}, {actions} actions,"
+                        f" reward {sample['reward']:.4f}, advantage {sample['advantage']:+.4f}"
+                    )
+
+
+if __name__ == "__main__":
+    main()
