@@ -2,7 +2,7 @@
 
     python examples/read_export.py [--seed 7] [--sandbox auto|docker|bwrap]
 
-With a model in the place of the two answers below this is one round of GRPO data. Reading needs nothing but JSON; the
+With a model in the place of the three answers below this is one round of GRPO data. Reading needs nothing but JSON; the
 folder is also one that ``datasets.load_dataset`` takes.
 """
 
@@ -13,7 +13,6 @@ import dataclasses
 import json
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import gymnasium as gym
 
@@ -24,27 +23,23 @@ from tbmm_env.record import Episode
 from tbmm_env.trajectory.store import Store
 
 
-def answers(parameters: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a cautious answer and a bolder one."""
-    pitch, cap = parameters["spiral_pitch_m"], parameters["speed_cap_mps"]
-    return [
-        {"q2": {"termination_time_s": 10}, "q3": {"pitch_m": 0.99 * pitch}, "q5": {"head_speed_mps": 0.4 * cap}},
-        {"q2": {"termination_time_s": 20}, "q3": {"pitch_m": 0.98 * pitch}, "q5": {"head_speed_mps": 0.5 * cap}},
-    ]
+SHARES = (0.99, 0.9, 0.8)
+"""Of the spiral's pitch: a cautious answer, a bolder one, and one that is too bold."""
 
 
 def play(store: Store, seed: int, sandbox: str) -> None:
-    """Play one episode an answer; all of them are samples of one group."""
+    """Play one episode an answer; all of them are samples of one group, what a rollout does with a model's."""
     sample_id = 0
 
     def record(episode: Episode) -> None:
-        store.append(dataclasses.replace(episode, group_id=f"seed {seed}", sample_id=sample_id, policy="two answers"))
+        store.append(dataclasses.replace(episode, group_id=f"seed {seed}", sample_id=sample_id, policy="three answers"))
 
     env = gym.make("tbmm/cumcm-2024-a", sandbox=sandbox, instance="sampled", budget="train", recorder=record)
     try:
-        for sample_id in range(2):
+        for sample_id, share in enumerate(SHARES):
             _, info = env.reset(seed=seed)
-            answer = json.dumps(answers(info["instance"]["parameters"])[sample_id])
+            pitch_m = share * info["instance"]["parameters"]["spiral_pitch_m"]
+            answer = json.dumps({"q3": {"pitch_m": pitch_m}})
             env.step(f"echo '{answer}' > /workspace/answer.json; check")
             env.step("submit")
     finally:
