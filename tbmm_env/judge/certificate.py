@@ -1,8 +1,8 @@
 """The certificate: Lean text generated from a judgement's exact numbers, and the kernel's word on it.
 
 The text states what was judged (obligations with their operands, metrics with values, domains, baselines and
-references) and the results Python computed. Bands, scores, renormalised weights, means and the gate are computed in
-Lean. Text of an agent never reaches it: only rationals of bounded size and the ids of ``task.toml`` do.
+references) and the results Python computed; Lean computes bands, scores, renormalised weights, means and the gate.
+Text of an agent never reaches it: only rationals of bounded size and the ids of ``task.toml`` do.
 """
 
 from __future__ import annotations
@@ -40,11 +40,8 @@ TERMS = 20_000
 _TERMS_A_DEFINITION = 200  # keeps nesting, and so the parser's stack, small
 _ID = re.compile(r"[a-z0-9_]{1,80}")
 _DIRECTIONS = {
-    "higher_is_better": "higher",
-    "lower_is_better": "lower",
-    "target_value": "target",
-    "exact_value": "target",
-}
+    "higher_is_better": "higher", "lower_is_better": "lower", "target_value": "target", "exact_value": "target",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,8 +112,8 @@ class Terminal:
         self._reset_modes()
         report = b'{ printf "%%s %%s\\n" %s "$?" >&%d; } 2>/dev/null' % (self._word, STATUS_FD)
         quiet = b"{ PROMPT_COMMAND='%s'; PS1=; } 2>/dev/null;" % report  # hides it from `set -x`
-        asks = self._last_status and b"?" in command
-        before = b"(exit %d);" % self._last_status if asks else b""  # `$?` of the action before
+        asks = self._last_status and (b"$?" in command or b"${?" in command)
+        before = b"(exit %d);" % self._last_status if asks else b""  # the status of the action before
         self._typing = quiet + b' eval "%s$(</dev/fd/%d)"\n' % (before, COMMAND_FD)
         self.push()
 
