@@ -22,21 +22,16 @@ from tbmm_env.datasets.selection import Selection
 from tbmm_env.record import Episode
 from tbmm_env.trajectory.store import Store
 
-
 SHARES = (0.99, 0.9, 0.8)
 """Of the spiral's pitch: a cautious answer, a bolder one, and one that is too bold."""
 
 
 def play(store: Store, seed: int, sandbox: str) -> None:
     """Play one episode an answer; all of them are samples of one group, what a rollout does with a model's."""
-    sample_id = 0
-
-    def record(episode: Episode) -> None:
-        store.append(dataclasses.replace(episode, group_id=f"seed {seed}", sample_id=sample_id, policy="three answers"))
-
-    env = gym.make("tbmm/cumcm-2024-a", sandbox=sandbox, instance="sampled", budget="train", recorder=record)
+    played: list[Episode] = []
+    env = gym.make("tbmm/cumcm-2024-a", sandbox=sandbox, instance="sampled", budget="train", recorder=played.append)
     try:
-        for sample_id, share in enumerate(SHARES):
+        for share in SHARES:
             _, info = env.reset(seed=seed)
             pitch_m = share * info["instance"]["parameters"]["spiral_pitch_m"]
             answer = json.dumps({"q3": {"pitch_m": pitch_m}})
@@ -44,7 +39,10 @@ def play(store: Store, seed: int, sandbox: str) -> None:
             env.step("submit")
     finally:
         env.close()
-        store.close()
+    with store:
+        for sample_id, episode in enumerate(played):
+            names = {"group_id": f"seed {seed}", "sample_id": sample_id, "policy": "three answers"}
+            store.append(dataclasses.replace(episode, **names))
 
 
 def main() -> None:
