@@ -21,8 +21,8 @@ MAX_RECORD_BYTES: Final = 256 * 1024 * 1024
 MAX_FIGURE_BYTES: Final = MAX_RECORD_BYTES - 64
 """Pixels of one figure; the rest is for the header of its PPM."""
 
-Keep = Callable[[BlobKind, str, bytes], None]
-"""Takes kind, sha256 and bytes of a blob that the record will name."""
+Keep = Callable[[BlobKind, str, Callable[[], bytes]], None]
+"""Takes kind, sha256 and bytes of a blob that the record will name; the bytes are made when they are asked for."""
 Fetch = Callable[[BlobKind, str], bytes]
 """Gives the bytes back; raises CorruptTrajectory when it cannot."""
 
@@ -96,7 +96,7 @@ class Figure(Kind):
         if not 0 < value.nbytes <= MAX_FIGURE_BYTES:
             raise Fault(f"figure has {value.nbytes} bytes; it must have 1 to {MAX_FIGURE_BYTES} bytes")
         height, width, _ = value.shape
-        return _keep_blob(keep, "image", f"P6\n{width} {height}\n255\n".encode() + value.tobytes())
+        return _keep_blob(keep, "image", b"P6\n%d %d\n255\n" % (width, height), np.ascontiguousarray(value).data)
 
     def unpack(self, value: Any, fetch: Fetch) -> NDArray[np.uint8]:
         """See :meth:`Kind.unpack`."""
@@ -151,9 +151,11 @@ class Certificate(Kind):
         return value
 
 
-def _keep_blob(keep: Keep, kind: BlobKind, data: bytes) -> object:
-    digest = hashlib.sha256(data)
-    keep(kind, digest.hexdigest(), data)
+def _keep_blob(keep: Keep, kind: BlobKind, *parts: bytes | memoryview) -> object:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    keep(kind, digest.hexdigest(), lambda: b"".join(parts))
     return reference(BlobRef(kind, digest.digest()))
 
 

@@ -195,7 +195,7 @@ class Store:
             self._sure.add(folder)
         return folder
 
-    def _keep(self, kind: BlobKind, sha256: str, data: bytes) -> None:
+    def _keep(self, kind: BlobKind, sha256: str, content: Callable[[], bytes]) -> None:
         """Put a blob in its place unless it is there, whole."""
         path = self._blob_path(kind, sha256)
         if path in self._sure:
@@ -206,10 +206,10 @@ class Store:
             if self._durable:
                 flush(path)
         except _BlobFault:
-            content = segment.deflate(data) if kind == "image" else data
+            data = segment.deflate(content()) if kind == "image" else content()
             unfinished = self._folder(self.path / _UNFINISHED) / secrets.token_hex(16)
             with on_failure(partial(unfinished.unlink, missing_ok=True)):
-                write_file(unfinished, content, self._durable)
+                write_file(unfinished, data, self._durable)
                 unfinished.replace(path)
         if self._durable:
             flush(folder)

@@ -145,7 +145,7 @@ def golden_2() -> Episode:
 def encode(episode: Episode) -> tuple[bytes, dict[str, bytes]]:
     """The record of an episode, and its blobs by sha256."""
     blobs: dict[str, bytes] = {}
-    return schema.encode(episode, lambda kind, sha256, data: blobs.update({f"{kind} {sha256}": data})), blobs
+    return schema.encode(episode, lambda kind, sha256, data: blobs.update({f"{kind} {sha256}": data()})), blobs
 
 
 def fetcher(blobs: Mapping[str, bytes]) -> Callable[[str, str], bytes]:
