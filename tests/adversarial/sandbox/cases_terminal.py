@@ -31,7 +31,7 @@ def under(program: str) -> tuple[Step, ...]:
     return (
         Step(command=python(START + storm(program, 2.0)), wall_s=1.0, fault=ANY),
         *[Step(command="echo under fire", wall_s=0.5, fault=ANY)] * 2,
-        Step(command="sleep 1.5; echo", wall_s=12.0, fault=ANY),
+        Step(command="until [ $(pgrep -xc python3) -le 1 ]; do sleep 0.2; done; echo", wall_s=15.0, fault=ANY),
         Step(command="echo; echo fine", wall_s=6.0, shows=("fine\n",)),
     )
 
