@@ -7,9 +7,12 @@ however that ends: Ray's own processes watch over it.
 
 from __future__ import annotations
 
+import asyncio
 import os
+import re
 import time
 from collections import deque
+from contextlib import suppress
 from typing import Any, Final
 
 from tbmm_env.errors import UsageError
@@ -19,6 +22,7 @@ from tbmm_env.rollout.worker import Attempt, Failure, LockedWorker, Report, Sett
 START_WALL_S = 300.0
 """Wall time in which an actor must be at work; a cluster may have to make room for it."""
 CLOSE_WALL_S = 30.0
+REACH_WALL_S = 10.0
 OBJECT_STORE_BYTES: Final = 100 * 1024 * 1024
 """Of a Ray started here; nothing but small reports goes through it."""
 
@@ -37,6 +41,28 @@ def load_ray() -> Any:
             f"Ray cannot be imported ({error}): pip install 'tbmm-env[ray]', or play in this process with --workers 0"
         ) from error
     return ray
+
+
+async def _reach(host: str, port: int) -> None:
+    _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), REACH_WALL_S)
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
+
+
+def reach(address: str) -> None:
+    """Connect to ``HOST:PORT`` and hang up; Ray itself would try for many minutes. Other addresses are Ray's business.
+
+    Raises:
+        UsageError: nobody listens there.
+    """
+    match = re.fullmatch(r"([\w.-]+):(\d{1,5})", address)
+    if match is None:
+        return
+    try:
+        asyncio.run(_reach(match[1], int(match[2])))
+    except (OSError, OverflowError, TimeoutError) as error:
+        raise UsageError(f"there is no Ray cluster at address {address!r}: {error or 'no answer'}") from error
 
 
 class _Slot:
@@ -102,6 +128,7 @@ class RayPool:
     def _connect(self, address: str | None) -> None:
         try:
             if address is not None:
+                reach(address)
                 self._ray.init(address=address, log_to_driver=False, logging_level="ERROR")
             else:
                 self._ray.init(
