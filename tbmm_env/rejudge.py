@@ -16,11 +16,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
-
 import tbmm_env
 from tbmm_env import instances, tasks
 from tbmm_env.errors import JudgeError, LeanUnavailable, UsageError
@@ -134,12 +129,13 @@ def refuse_other_versions(out: Store) -> None:
         found, wanted = _stated(stored.summary.versions), score_versions(tasks.load(name))
         if found != wanted:
             raise UsageError(
-                f"{out.path} holds {stored.key} of {name}, scored under {_words(found)}; the present versions are"
-                f" {_words(wanted)} and are never mixed with others: name another folder"
+                f"{out.path} holds {stored.key} of {name}, scored under {version_words(found)}; the present versions"
+                f" are {version_words(wanted)} and are never mixed with others: name another folder"
             )
 
 
-def _words(versions: Mapping[str, str]) -> str:
+def version_words(versions: Mapping[str, str]) -> str:
+    """Return score versions as people read them."""
     return ", ".join(f"{name} {versions[name]}" for name in SCORE_VERSIONS)
 
 
@@ -337,62 +333,3 @@ def _note(report: Report, stored: StoredEpisode, new_key: str, new: Episode) -> 
     )
     if one.changed:
         report.changed.append(one)
-
-
-# ---------------------------------------------------------------- the command
-
-
-def rejudge_command(
-    source: Store, out_store: Store, *, workers: int, across_task_versions: bool, progress: Console
-) -> Report:
-    """Score a store anew with a progress bar, see :func:`rejudge`."""
-    columns = (
-        TextColumn("judging"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[said]}"),
-    )
-    with Progress(*columns, console=progress) as bar:
-        line = bar.add_task("judging", total=None, said="")
-
-        def on_done(report: Report) -> None:
-            done = report.rescored + report.passed_over + len(report.failed)
-            said = f"{len(report.changed)} changed, {len(report.failed)} failed"
-            bar.update(line, completed=done, said=said)
-
-        return rejudge(
-            source,
-            out_store,
-            workers=workers,
-            across_task_versions=across_task_versions,
-            on_total=lambda total: bar.update(line, total=total),
-            on_done=on_done,
-        )
-
-
-def print_report(report: Report, out: Console) -> None:
-    """Print what a person wants to know: versions, changed rewards, failures."""
-    for (task, *versions), count in sorted(report.old.items()):
-        old = _words(dict(zip(SCORE_VERSIONS, versions, strict=True)))
-        new = f"now {_words(report.new[task])}" if task in report.new else "not scored now"
-        out.print(f"{task}: {count} episodes of {old}; {new}", markup=False, highlight=False, soft_wrap=True)
-    if report.changed:
-        table = Table("key", "task", "seed", "before", "now", title="Changed", title_justify="left")
-        for one in report.changed:
-            old, new = f"{one.old_outcome} {_short(one.old_reward)}", f"{one.new_outcome} {_short(one.new_reward)}"
-            seed = "-" if one.seed is None else str(one.seed)
-            table.add_row(one.key, escape(one.task), seed, escape(old), escape(new))
-        out.print(table)
-    for key, reason in report.failed:
-        out.print(f"not scored: {key}: {reason}", markup=False, highlight=False, soft_wrap=True, style="red")
-    for finding in report.unreadable:
-        out.print(f"{finding.kind}: {finding.message}", markup=False, highlight=False, soft_wrap=True, style="red")
-    style = "green" if report.whole else "red"
-    said = f"{report.rescored} scored anew, {len(report.changed)} changed, {report.passed_over} were there already"
-    bad = f"{len(report.failed)} failed, {len(report.unreadable)} findings in the old store"
-    out.print(f"[{style}]{said}, {bad}[/]", highlight=False)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 24 else f"{text[:20]}..."

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from rich.markup import escape
 
 from tbmm_env import __version__
-from tbmm_env.cli import boxes, episodes, exports, judging, looking, stores
+from tbmm_env.cli import boxes, episodes, exports, judging, looking, rescoring, stores
 from tbmm_env.cli.console import print_json, progress
 from tbmm_env.errors import TbmmError, UsageError
 
@@ -22,7 +22,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tbmm", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--version", action="version", version=f"tbmm-env {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
-    for module in (looking, boxes, episodes, judging, stores, exports):
+    for module in (looking, boxes, episodes, judging, stores, exports, rescoring):
         module.add(commands)
     return parser
 

@@ -1,4 +1,4 @@
-"""``tbmm traj|rejudge|replay-actions|instances``: what is in a store, and what becomes of it; evaluation instances."""
+"""``tbmm traj|instances``: what is in a trajectory store; private evaluation instances."""
 
 from __future__ import annotations
 
@@ -16,23 +16,22 @@ from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedC
 from rich.table import Table
 
 from tbmm_env import splits, tasks
-from tbmm_env.cli.console import Commands, action, command, out, print_json, progress, sandbox_argument
+from tbmm_env.cli.console import Commands, action, command, out, print_json, progress
 from tbmm_env.errors import UsageError
 from tbmm_env.record import Episode
-from tbmm_env.rejudge import print_report, rejudge_command
-from tbmm_env.replay_actions import replay
 from tbmm_env.report import print_judgement
 from tbmm_env.splits import split_of
 from tbmm_env.trajectory import Finding, Store
 from tbmm_env.trajectory.keys import resolve, shorten
-from tbmm_env.trajectory.plain import episode_json, plain, summary_json
+from tbmm_env.trajectory.plain import episode_json, plain, shown, summary_json, visible
 
 _HEAD_LINES, _STEP_LINES = 12, 20
 _JUDGED = {"task", "instance", "outcome", "reward", "problems", "metrics", "obligations", "certificate"}
 _HARMLESS = "leftover"
 
 
-def _opened(path: Path) -> Store:
+def opened(path: Path) -> Store:
+    """Return the store of a folder that is there; UsageError when it is not."""
     if not path.is_dir():
         raise UsageError(f"there is no trajectory store at {path}")
     return Store(path)
@@ -44,22 +43,14 @@ def _bar() -> Progress:
 
 def _say(findings: Iterable[Finding]) -> None:
     for found in findings:
-        progress.print(f"[yellow]{found.kind}[/]: {escape(found.message)}", highlight=False, soft_wrap=True)
-
-
-def visible(text: str) -> str:
-    """Return a text without anything that a terminal obeys: controls and what is not Unicode are spelt out."""
-    spelt = text.encode("utf-8", "backslashreplace").decode()
-    return "".join(
-        one if one in "\n\t" or one.isprintable() else one.encode("unicode_escape").decode() for one in spelt
-    )
+        progress.print(f"[yellow]{found.kind}[/]: {escape(visible(found.message))}", highlight=False, soft_wrap=True)
 
 
 # ---------------------------------------------------------------- ls, show
 
 
 def _ls(args: argparse.Namespace) -> int:
-    store = _opened(args.store)
+    store = opened(args.store)
     findings: list[Finding] = []
     rows: list[dict[str, Any]] = []
     with _bar() as bar:
@@ -104,7 +95,7 @@ def _outcomes(rows: list[dict[str, Any]]) -> Counter[str]:
 
 
 def _show(args: argparse.Namespace) -> int:
-    store = _opened(args.store)
+    store = opened(args.store)
     key = resolve(store, args.key)
     episode = store.read(key)
     if args.json:
@@ -132,7 +123,8 @@ def _print_episode(key: str, episode: Episode, *, full: bool) -> None:
             prompt, completion = len(step.turn.prompt_token_ids), len(step.turn.completion_token_ids)
             said.append(f"{prompt} prompt and {completion} completion tokens, {step.turn.finish_reason or 'no reason'}")
         _print("  " + "; ".join(said), "cyan")
-    judgement = episode.judgement
+    judgement = shown(plain(episode.judgement))
+    assert isinstance(judgement, dict)
     if judgement.keys() >= _JUDGED:
         print_judgement(out, judgement)
     else:
@@ -154,7 +146,7 @@ def _cut(text: str, lines: int | None) -> str:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    store, episodes = _opened(args.store), 0
+    store, episodes = opened(args.store), 0
     with _bar() as bar:
         line = bar.add_task("reading records and blobs", total=None)
         findings = store.verify(lambda stored: bar.advance(line))
@@ -170,7 +162,7 @@ def _verify(args: argparse.Namespace) -> int:
     if findings:
         table = Table("kind", "file", "offset (bytes)", "what is wrong", show_lines=True)
         for one in findings:
-            where = str(one.path.relative_to(store.path)), str(one.offset_bytes)
+            where = escape(visible(str(one.path.relative_to(store.path)))), str(one.offset_bytes)
             table.add_row(one.kind, *where, escape(visible(one.message.partition(" bytes: ")[2] or one.message)))
         out.print(table)
     style = "red" if damaged else "green"
@@ -218,7 +210,7 @@ _PARTS = ("artifact", "certificate", "action", "observation", "completion", "fig
 
 
 def _cat(args: argparse.Namespace) -> int:
-    store = _opened(args.store)
+    store = opened(args.store)
     key = resolve(store, args.key)
     data = _parts(store.read(key))[args.part](args.number)
     if not data and args.part in ("artifact", "certificate"):
@@ -237,51 +229,6 @@ def _content(data: bytes) -> dict[str, Any]:
         return {"text": data.decode()}
     except UnicodeDecodeError:
         return {"bytes": plain(data)}
-
-
-# ---------------------------------------------------------------- rejudge, replay-actions
-
-
-def _rejudge(args: argparse.Namespace) -> int:
-    if not 1 <= args.workers <= 64:
-        raise UsageError(f"--workers is {args.workers}; it must be 1 to 64")
-    with Store(args.out) as made:
-        report = rejudge_command(
-            _opened(args.store),
-            made,
-            workers=args.workers,
-            across_task_versions=args.across_task_versions,
-            progress=progress,
-        )
-    if args.json:
-        print_json({"store": str(args.store), "out": str(args.out)} | report.json())
-    else:
-        print_report(report, out)
-    return 0 if report.whole else 1
-
-
-def _replay_actions(args: argparse.Namespace) -> int:
-    store = _opened(args.store)
-    key = resolve(store, args.key)
-    with progress.status("starting the box") as status:
-        result = replay(
-            store.read(key),
-            sandbox=args.sandbox,
-            on_step=lambda number, total: status.update(f"step {number} of {total}"),
-        )
-    if args.json:
-        print_json({"key": key} | result.json())
-        return 0 if result.same else 1
-    for name, old, new in result.versions:
-        _print(f"{name}: recorded with {old or 'none'}, now {new or 'none'}", "yellow")
-    for one in result.differences:
-        _print(f"{one.where}, {one.what}: stored {one.stored}, replayed {one.replayed}", "bold red")
-        for line in one.diff:
-            _print(f"  {line}", "green" if line.startswith("+") else "red" if line.startswith("-") else "dim")
-    style = "green" if result.same else "red"
-    said = "everything came out the same" if result.same else f"{len(result.differences)} differences"
-    out.print(f"[{style}]{result.steps} steps: {said}[/]", highlight=False)
-    return 0 if result.same else 1
 
 
 # ---------------------------------------------------------------- instances
@@ -342,19 +289,6 @@ def add(commands: Commands) -> None:
     cat.add_argument("key", help="key, the first digits of it, or #INDEX")
     cat.add_argument("part", choices=_PARTS)
     cat.add_argument("number", type=int, nargs="?", help="from 1; observation 0 is the statement")
-
-    rescore = command(commands, "rejudge", _rejudge, "score every stored answer anew, into another store")
-    rescore.add_argument("store", type=Path)
-    rescore.add_argument("out", type=Path, help="new store; one of the same score versions is gone on with")
-    rescore.add_argument("--workers", type=int, default=1, help="judges at work at the same time; default 1")
-    rescore.add_argument(
-        "--across-task-versions", action="store_true", help="score answers to other versions of a task too"
-    )
-
-    again = command(commands, "replay-actions", _replay_actions, "play a stored episode again and show what differs")
-    again.add_argument("store", type=Path)
-    again.add_argument("key", help="key, the first digits of it, or #INDEX")
-    sandbox_argument(again)
 
     drawn = command(commands, "instances", _instances, "make or verify a private evaluation set")
     steps = drawn.add_subparsers(dest="action", required=True)

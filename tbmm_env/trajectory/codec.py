@@ -8,8 +8,9 @@ content was seen. Which fields a record has is said in ``schema``.
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -184,17 +185,65 @@ def load(data: bytes, nesting: int = 0) -> object:
     """Return the one value in ``data``; memory stays within a small multiple of its length."""
     if nesting > MAX_DEPTH:
         raise Fault(f"more than {MAX_DEPTH} extension values inside each other")
-    try:
-        walk = msgpack.Unpacker(max_buffer_size=max(len(data), 1))
-        walk.feed(data)
-        walk.skip()
-        if walk.tell() != len(data):
-            raise Fault(f"{len(data) - walk.tell()} trailing bytes after the value")
+    with _faults():
+        _walk(data)
         return msgpack.unpackb(
             data, strict_map_key=False, object_pairs_hook=_unpack_mapping, ext_hook=partial(_unpack_extension, nesting)
         )
+
+
+def load_some(data: bytes, wanted: Collection[str], counted: Collection[str]) -> dict[str, object]:
+    """Return the map in ``data`` without building most of it.
+
+    Args:
+        data: bytes of a map with text keys.
+        wanted: keys whose values are built.
+        counted: keys whose values are lists, of which only the length is returned.
+
+    Returns:
+        All keys in order; the value of any other key is None.
+    """
+    with _faults():
+        _walk(data)
+        unpacker = msgpack.Unpacker(
+            max_buffer_size=max(len(data), 1),
+            strict_map_key=False,
+            object_pairs_hook=_unpack_mapping,
+            ext_hook=partial(_unpack_extension, 0),
+        )
+        unpacker.feed(data)
+        found: dict[str, object] = {}
+        for _ in range(unpacker.read_map_header()):
+            key = unpacker.unpack()
+            if type(key) is not str or key in found:
+                raise Fault(f"key {shown(key)} is repeated or not text")
+            if key in wanted:
+                found[key] = unpacker.unpack()
+            elif key in counted:
+                found[key] = count = unpacker.read_array_header()
+                for _ in range(count):
+                    unpacker.skip()
+            else:
+                found[key] = None
+                unpacker.skip()
+        return found
+
+
+@contextlib.contextmanager
+def _faults() -> Iterator[None]:
+    try:
+        yield
     except (ValueError, msgpack.OutOfData) as error:
         raise Fault(f"not msgpack: {error or type(error).__name__}") from error
+
+
+def _walk(data: bytes) -> None:
+    """See that there is one value, before anything is built."""
+    walk = msgpack.Unpacker(max_buffer_size=max(len(data), 1))
+    walk.feed(data)
+    walk.skip()
+    if walk.tell() != len(data):
+        raise Fault(f"{len(data) - walk.tell()} trailing bytes after the value")
 
 
 def _unpack_mapping(pairs: list[tuple[object, object]]) -> dict[str, object]:

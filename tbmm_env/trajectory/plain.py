@@ -42,6 +42,25 @@ def plain(value: Any) -> JsonValue:
     return str(value)
 
 
+def visible(text: str) -> str:
+    """Return a text without anything that a terminal obeys: controls and what is not Unicode are spelt out."""
+    spelt = text.encode("utf-8", "backslashreplace").decode()
+    return "".join(
+        one if one in "\n\t" or one.isprintable() else one.encode("unicode_escape").decode() for one in spelt
+    )
+
+
+def shown(value: JsonValue) -> JsonValue:
+    """Return a JSON value with every text in it made ``visible``."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, list):
+        return [shown(item) for item in value]
+    if isinstance(value, dict):
+        return {visible(key): shown(item) for key, item in value.items()}
+    return value
+
+
 def summary_json(summary: Summary) -> dict[str, JsonValue]:
     """Return a summary as a flat JSON object: task and seed instead of the instance, every other field by name."""
     fields = {name: getattr(summary, name) for name in Summary.__slots__ if name != "instance"}

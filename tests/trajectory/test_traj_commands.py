@@ -17,12 +17,11 @@ import pytest
 from trajectory_samples import golden, golden_2, image, small
 
 from tbmm_env.cli import main
-from tbmm_env.cli.stores import visible
 from tbmm_env.errors import UsageError
 from tbmm_env.record import Artifact, Turn
 from tbmm_env.trajectory import Store
 from tbmm_env.trajectory.keys import resolve, shorten
-from tbmm_env.trajectory.plain import plain
+from tbmm_env.trajectory.plain import plain, shown, visible
 
 GOLDEN = Path(__file__).parents[2] / "trajectories" / "golden"
 Capture = pytest.CaptureFixture[str]
@@ -213,6 +212,10 @@ def test_what_json_does_not_have_is_spelt_out(value: Any, expected: Any) -> None
 
 def test_controls_are_not_sent_to_the_terminal() -> None:
     assert visible("a\x1b[2J\x07\u202e中\n\t\ud800") == "a\\x1b[2J\\x07\\u202e中\n\t\\ud800"
+
+
+def test_a_judgement_of_a_stranger_is_shown_without_controls() -> None:
+    assert shown({"a\x07": ["b\x1b[2J", 1, None]}) == {"a\\x07": ["b\\x1b[2J", 1, None]}
 
 
 # ---------------------------------------------------------------- verify

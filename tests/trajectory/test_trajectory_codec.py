@@ -470,6 +470,44 @@ def test_records_that_the_writer_would_not_write_are_refused(changes: dict[str, 
         schema.decode(rewritten(**changes), fetcher(encode(small(1))[1]))
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"schema_version": ...}, "not a map with a schema_version"),
+        ({"surplus": 1}, "not of type Episode: its fields must be exactly"),
+        ({"wall_s": ...}, "not of type Episode: its fields must be exactly"),
+        ({"wall_s": None}, r"record\.wall_s is damaged: a NoneType is not a number"),
+        ({"steps": {}}, "not msgpack"),
+        ({"judgement": []}, "judgement or artifact is not a mapping"),
+        ({"artifact": 1}, "judgement or artifact is not a mapping"),
+        ({"instance": {"task": "x"}}, "not of type Instance"),
+        ({"versions": {"a": msgpack.ExtType(7, bytes(32))}}, "is not a mapping of texts"),
+    ],
+)
+def test_summaries_refuse_them_too(changes: dict[str, Any], message: str) -> None:
+    assert schema.summarise(rewritten()).episode_id == "episode-1"
+    with pytest.raises(CorruptTrajectory, match=message):
+        schema.summarise(rewritten(**changes))
+
+
+def test_a_summary_of_what_is_no_map_is_refused() -> None:
+    for data in (
+        b"",
+        b"\xc0",
+        b"\x90",
+        b"\x81\x01\xc0",
+        b"\x82\xa1a\xc0\xa1a\xc0",
+        b"\xdf\x7f\xff\xff\xff",
+        b"\x80\xc0",
+    ):
+        with pytest.raises(CorruptTrajectory):
+            schema.summarise(data)
+    whole = encode(golden_2())[0]
+    for length in range(0, len(whole), 7):
+        with pytest.raises(CorruptTrajectory):
+            schema.summarise(whole[:length])
+
+
 def test_the_rewritten_record_is_read_when_nothing_is_changed() -> None:
     assert episodes_equal(schema.decode(rewritten(), fetcher(encode(small(1))[1])), small(1))
 
