@@ -17,7 +17,7 @@ from contextlib import ExitStack
 import docker
 import sandbox_costs as costs
 import sandbox_speed as speed
-from measuring import Bar, arguments, at_least, at_most, machine, report, rows
+from measuring import PROGRESS, Bar, arguments, at_least, at_most, machine, report, rows
 from rivals import Plain, SweRex
 
 from tbmm_env.limits import GIB, MIB, TRAIN
@@ -29,23 +29,28 @@ Found = dict[str, dict[str, float]]
 
 
 def measured(repeats: int, client: docker.DockerClient, *, quick: bool) -> Found:
-    """Measure everything, by title."""
+    """Measure everything, by title; each part is told as soon as it is there."""
     found: Found = {}
+
+    def note(title: str, values: dict[str, float]) -> None:
+        found[title] = values
+        PROGRESS.print(f"{title}:", {name: round(value, 2) for name, value in values.items()}, highlight=False)
+
     with ExitStack() as stack:
         plain = stack.enter_context(Plain(client, images.find()))
         swe_rex = None if quick else stack.enter_context(SweRex())
-        found["step of `true`, ms"] = speed.steps(repeats, plain, swe_rex)
-        found["output, MiB/s"] = speed.output(repeats, 1 if quick else 64, plain, swe_rex)
-        found["reset, ms"] = speed.resets(repeats, plain)
+        note("step of `true`, ms", speed.steps(repeats, plain, swe_rex))
+        note("output, MiB/s", speed.output(repeats, 1 if quick else 64, plain, swe_rex))
+        note("reset, ms", speed.resets(repeats, plain))
     at_once = 2 if quick else AT_ONCE
     cores = 1 if quick else len(os.sched_getaffinity(0))
-    found[f"resets a second, {at_once} at once"] = speed.parallel(1 if quick else 10, at_once, client)
-    found["idle bubblewrap boxes"] = costs.idle_bwrap(2 if quick else 100)
-    found["idle Docker boxes"] = costs.idle_docker(1 if quick else 10, client)
+    note(f"resets a second, {at_once} at once", speed.parallel(1 if quick else 10, at_once, client))
+    note("idle bubblewrap boxes", costs.idle_bwrap(2 if quick else 100))
+    note("idle Docker boxes", costs.idle_docker(1 if quick else 10, client))
     for name in speed.BACKENDS:
-        found[f"flood, {name}"] = costs.flood(name, 16 * MIB if quick else GIB)  # type: ignore[arg-type]
+        note(f"flood, {name}", costs.flood(name, 16 * MIB if quick else GIB))  # type: ignore[arg-type]
     for name in speed.BACKENDS[:1] if quick else speed.BACKENDS:
-        found[f"scripted episodes of 30 steps, {name}"] = costs.verified_episodes(name, 1 if quick else 50, cores)
+        note(f"scripted episodes of 30 steps, {name}", costs.verified_episodes(name, 1 if quick else 50, cores))
     return found
 
 
