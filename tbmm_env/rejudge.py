@@ -273,7 +273,7 @@ def rejudge(
             for stored in source.episodes(report.unreadable.append):
                 if stored.key in before:
                     report.passed_over += 1
-                    _note(report, stored, *before[stored.key])
+                    _note(report, stored, before[stored.key])
                     on_done(report)
                     continue
                 pending.append((stored, pool.submit(score, stored)))
@@ -289,16 +289,27 @@ def rejudge(
     return report
 
 
-def _made_before(out: Store) -> dict[str, tuple[str, Episode]]:
-    """Return what an earlier run made: the new key and record of each old key."""
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What is kept of a new record."""
+
+    key: str
+    versions: dict[str, str]
+    outcome: str
+    reward: str
+
+
+def _verdict(key: str, new: Episode) -> _Verdict:
+    return _Verdict(key, _stated(new.versions), _outcome(new.judgement), _reward(new.judgement))
+
+
+def _made_before(out: Store) -> dict[str, _Verdict]:
+    """Return what an earlier run made, by old key."""
     found = {}
     for stored in out.episodes(lambda _: None) if out.path.is_dir() else ():
         origin = stored.episode.extra.get("rejudged")
         if isinstance(origin, dict):
-            bare = dataclasses.replace(
-                stored.episode, steps=(), certificate_text="", artifact=Artifact(status="missing")
-            )
-            found[str(origin.get("key"))] = stored.key, bare
+            found[str(origin.get("key"))] = _verdict(stored.key, stored.episode)
     return found
 
 
@@ -309,7 +320,7 @@ def _take(report: Report, out: Store, stored: StoredEpisode, future: Future[Epis
         report.failed.append((stored.key, new))
         return
     report.rescored += 1
-    _note(report, stored, out.append(new), new)
+    _note(report, stored, _verdict(out.append(new), new))
 
 
 def _count_old(report: Report, old: Episode) -> None:
@@ -317,19 +328,19 @@ def _count_old(report: Report, old: Episode) -> None:
     report.old[old.instance.task, was["task"], was["panel"], was["judge"]] += 1
 
 
-def _note(report: Report, stored: StoredEpisode, new_key: str, new: Episode) -> None:
+def _note(report: Report, stored: StoredEpisode, new: _Verdict) -> None:
     old = stored.episode
     _count_old(report, old)
-    report.new[new.instance.task] = _stated(new.versions)
+    report.new[old.instance.task] = new.versions
     one = Rescored(
         key=stored.key,
-        new_key=new_key,
+        new_key=new.key,
         task=old.instance.task,
         seed=old.instance.seed,
         old_outcome=_outcome(old.judgement),
         old_reward=_reward(old.judgement),
-        new_outcome=_outcome(new.judgement),
-        new_reward=_reward(new.judgement),
+        new_outcome=new.outcome,
+        new_reward=new.reward,
     )
     if one.changed:
         report.changed.append(one)
