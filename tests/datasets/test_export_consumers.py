@@ -135,6 +135,9 @@ def test_datasets_pyarrow_and_pandas_load_them(exports: Path, tmp_path: Path) ->
         assert loaded["rows"] == len(written), name
         assert loaded["columns"] == list(written[0]), name
         assert rounded(loaded["last"]) == rounded(written[-1]), name
+    for name in ("rs", "sft", "string", "data-uri"):
+        last = lines(exports / name)[-1]
+        assert found[name]["verl"] == {"messages": last["messages"], "tools": last["tools"]}, name
     for name in ("rs", "sft", "grpo"):
         assert found[name]["figure"] == [7, 5]
     assert parquet["figure"] == [7, 5]

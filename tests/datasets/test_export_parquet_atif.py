@@ -133,6 +133,8 @@ def test_a_trajectory_is_the_episode(trajectories: dict[str, dict[str, Any]]) ->
         assert first["source"] == "user"
         assert first["message"][0] == {"type": "text", "text": samples.STATEMENT}
         assert [step["step_id"] for step in made["steps"]] == list(range(1, len(episode.steps) + 2))
+        calls = [step["tool_calls"][0]["tool_call_id"] for step in steps]
+        assert len(set(calls)) == len(calls)
         for step, played in zip(steps, episode.steps, strict=True):
             [call] = step["tool_calls"]
             [result] = step["observation"]["results"]

@@ -17,7 +17,7 @@ from tbmm_env.datasets.atif import export_atif
 from tbmm_env.datasets.chats import export_rs, export_sft
 from tbmm_env.datasets.evaluation import instance_sha256, read_evaluation
 from tbmm_env.datasets.grpo import export_grpo
-from tbmm_env.datasets.output import ROWS_FILE, SUMMARY_FILE
+from tbmm_env.datasets.output import ROWS_FILE, SUMMARY_FILE, dump
 from tbmm_env.datasets.parquet import export_parquet
 from tbmm_env.datasets.selection import Selection, choose
 from tbmm_env.datasets.summary import ExportSummary
@@ -268,6 +268,12 @@ def test_a_failing_write_leaves_nothing(store: Store, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be written"):
         export_sft(store, tmp_path / "file" / "out", Selection())
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_number_that_is_not_one_never_becomes_json() -> None:
+    for value in (float("nan"), float("inf"), {"deep": [-float("inf")]}):
+        with pytest.raises(ValueError, match="not JSON compliant"):
+            dump(value)
 
 
 @pytest.mark.parametrize("name", EXPORTS)

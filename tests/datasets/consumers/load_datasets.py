@@ -13,8 +13,27 @@ from pathlib import Path
 os.environ |= {"HF_HUB_OFFLINE": "1", "HF_HOME": sys.argv[1], "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
 
 import datasets
+import numpy
 import pandas
 import pyarrow.parquet
+
+
+def without_nulls(value: object) -> object:
+    """Take away what Arrow adds to objects that differ in their keys; arrays become lists."""
+    if isinstance(value, dict):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list | numpy.ndarray):
+        return [without_nulls(item) for item in value]
+    return value
+
+
+def as_verl_reads(path: Path, cache: Path) -> object:
+    """Messages and tools of the last row by way of pandas and Parquet, which is how verl's SFT data set takes them."""
+    made = cache / f"{path.parent.name}.parquet"
+    pandas.read_json(path, lines=True).to_parquet(made)
+    last = pandas.read_parquet(made, dtype_backend="pyarrow").iloc[-1]
+    return without_nulls({"messages": last["messages"], "tools": last["tools"]})
+
 
 found = {}
 for argument in sys.argv[2:]:
@@ -35,6 +54,8 @@ for argument in sys.argv[2:]:
         }
     else:
         found[name]["last"] = loaded[len(loaded) - 1]
+        if "messages" in loaded.column_names:
+            found[name]["verl"] = as_verl_reads(folder / "rows.jsonl", Path(sys.argv[1]))
         if "images" in loaded.column_names and name != "data-uri":
             column = loaded.select_columns(["images"]).map(
                 lambda row, root=folder: {"images": [str(root / image) for image in row["images"]]}
