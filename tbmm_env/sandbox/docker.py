@@ -299,6 +299,8 @@ class DockerSandbox:
 
     name = "docker"
     known_gaps = (
+        "user counts: inotify instances and queued signals are counted for the user of all boxes together",
+        "locks: /proc/locks shows the locks of the whole machine",
         "host paths: /proc/self/mountinfo names folders of the daemon",
         "evidence: the daemon keeps its last 256 events; under heavy churn an end for memory may look like our failure",
     )

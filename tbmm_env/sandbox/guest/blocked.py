@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import struct
+import time
 
 CALLS = {
     "x86_64": {
@@ -28,6 +29,8 @@ CALL_OF = CALLS.get(os.uname().machine, {})
 DEV_TTY = os.makedev(5, 0)
 POLLIN = 1
 MOST_DESCRIPTORS = 4096
+LOOK_S = 0.3
+"""A box may hold very many threads that wait for very many files; the helper has other things to do."""
 
 
 def waits_for_terminal(group: int, terminal: int) -> bool:
@@ -39,7 +42,7 @@ def waits_for_terminal(group: int, terminal: int) -> bool:
         group: process group id.
         terminal: device number of the terminal.
     """
-    own = os.getsid(0)
+    own, deadline = os.getsid(0), time.monotonic() + LOOK_S
     for name in os.listdir("/proc"):
         if not name.isdigit() or name == "1":
             continue
@@ -50,6 +53,8 @@ def waits_for_terminal(group: int, terminal: int) -> bool:
             except OSError:
                 continue
             for thread in threads:
+                if time.monotonic() > deadline:
+                    return False
                 try:
                     if _thread_waits(f"/proc/{name}", thread, terminal):
                         return True

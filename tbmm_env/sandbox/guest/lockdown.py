@@ -36,7 +36,7 @@ DENIED = {
     "nfsservctl": (180, 42), "open_by_handle_at": (304, 265), "open_tree": (428, 428), "perf_event_open": (298, 241),
     "pidfd_getfd": (438, 438), "pivot_root": (155, 41), "pkey_alloc": (330, 289), "pkey_free": (331, 290),
     "pkey_mprotect": (329, 288), "process_madvise": (440, 440), "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271), "query_module": (178, NONE), "quotactl": (179, 60),
+    "process_vm_writev": (311, 271), "query_module": (178, NONE), "ptrace": (101, 117), "quotactl": (179, 60),
     "quotactl_fd": (443, 443), "reboot": (169, 142), "request_key": (249, 218), "set_mempolicy": (238, 237),
     "set_mempolicy_home_node": (450, 450), "setdomainname": (171, 162), "sethostname": (170, 161),
     "setns": (308, 268), "settimeofday": (164, 170), "swapoff": (168, 225), "swapon": (167, 224),

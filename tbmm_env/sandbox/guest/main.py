@@ -17,7 +17,7 @@ from tbmm_env.sandbox.guest.artifact import count_files, end_everybody, read_art
 from tbmm_env.sandbox.guest.counted import Counted
 from tbmm_env.sandbox.guest.lockdown import shield
 from tbmm_env.sandbox.guest.requests import Door, Request
-from tbmm_env.sandbox.guest.terminal import Terminal
+from tbmm_env.sandbox.guest.terminal import Terminal, send
 from tbmm_env.sandbox.guest.viewing import Viewing
 
 TICK_S = 0.25
@@ -142,7 +142,9 @@ class Helper:
                 return
             if child == 0:
                 return
-            if child == self.terminal.shell:
+            if os.WIFSTOPPED(status):  # it made us its tracer
+                send(os.kill, child, signal.SIGKILL)
+            elif child == self.terminal.shell:
                 code = os.waitstatus_to_exitcode(status)
                 self.shell_ended = code if code >= 0 else 128 - code
 

@@ -30,6 +30,8 @@ LINE_BYTES = 4095
 """Longest line a terminal hands to a program."""
 
 BASH = "echo 1000 >/proc/self/oom_score_adj; PS1= PS2= exec /bin/bash --noprofile --norc --noediting +H -i"
+NICENESS = 10
+"""Of the agent's programs: among many busy ones the helper still gets a share."""
 MOST_CHUNKS = 16
 FORK_PATIENCE_S = 2.0
 TERMINAL_PATIENCE_S = 10.0
@@ -68,6 +70,7 @@ class Terminal:
 
     def _sane_modes(self) -> list[object]:
         modes: list[object] = list(termios.tcgetattr(self._slave))
+        modes[0] &= ~(termios.IXON | termios.IXOFF | termios.IXANY)  # type: ignore[operator]
         modes[1] = 0  # output as it is: no carriage returns are put in
         modes[3] = termios.ISIG | termios.ICANON | termios.IEXTEN
         return modes
@@ -111,10 +114,11 @@ class Terminal:
         os.pwrite(self._command, command, 0)
         self._reset_modes()
         report = b'{ printf "%%s %%s\\n" %s "$?" >&%d; } 2>/dev/null' % (self._word, STATUS_FD)
-        quiet = b"{ PROMPT_COMMAND='%s'; PS1=; } 2>/dev/null;" % report  # hides it from `set -x`
+        quiet = b"{ unset PS1; PROMPT_COMMAND='%s'; } 2>/dev/null;" % report  # hides it from `set -x`
         asks = self._last_status and (b"$?" in command or b"${?" in command)
         before = b"(exit %d);" % self._last_status if asks else b""  # the status of the action before
-        self._typing = quiet + b' eval "%s$(</dev/fd/%d)"\n' % (before, COMMAND_FD)
+        leaves = command.strip() == b"exit"  # typed itself, so that it works in a shell that has lost eval
+        self._typing = quiet + (b" exit\n" if leaves else b' eval "%s$(</dev/fd/%d)"\n' % (before, COMMAND_FD))
         self.push()
 
     def type(self, text: bytes) -> bool:
@@ -146,11 +150,18 @@ class Terminal:
     def _resume(self) -> None:
         """Let output flow again if a program has stopped it."""
         with suppress(OSError, termios.error):
+            termios.tcflow(self._own, termios.TCOOFF)  # TCOON alone leaves what the stop character has stopped
             termios.tcflow(self._own, termios.TCOON)
 
     def _set_sane_modes(self) -> None:
-        termios.tcflush(self._own, termios.TCIFLUSH)
+        self._drop_typed()
         termios.tcsetattr(self._own, termios.TCSANOW, self._sane)  # type: ignore[arg-type]
+
+    def _drop_typed(self) -> None:
+        """Drop what was typed and not read: what fits the terminal, and what has not come there yet."""
+        with suppress(OSError, termios.error):
+            termios.tcflush(self.master, termios.TCOFLUSH)
+            termios.tcflush(self._own, termios.TCIFLUSH)
 
     def ended_with(self) -> int | None:
         """Read the status pipe; return the exit status of the present command if it has come."""
@@ -246,6 +257,7 @@ class Terminal:
         self._typing = b""
         self._resume()
         group = self.foreground()
+        self._drop_typed()  # else the shell reads it when the program is gone
         send(os.kill, self.shell, signal.SIGINT)
         if group not in (0, 1, self.shell):
             send(os.killpg, group, signal.SIGKILL)
@@ -283,6 +295,11 @@ def become(program: str, words: list[str], environment: dict[str, str], rlimits:
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.umask(0o022)
-    os.chdir(environment["HOME"])
+    with suppress(OSError):
+        os.nice(NICENESS)
+    try:
+        os.chdir(environment["HOME"])
+    except OSError:  # the agent has closed it
+        os.chdir("/")
     confine(rlimits)
     os.execve(program, words, environment)

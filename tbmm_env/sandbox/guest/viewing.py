@@ -81,7 +81,7 @@ class Viewing:
             tag, length = struct.unpack_from(">cI", self._said, at)
             payload = bytes(self._said[at + 5 : at + 5 + length])
             at += 5 + length
-            if len(payload) < length or length < 4:
+            if len(payload) < length or length < (12 if tag == b"I" else 4):
                 break
             (index,) = struct.unpack_from(">I", payload)
             name = self.files[index] if index < len(self.files) else "?"

@@ -253,7 +253,6 @@ CASES = (
             ),
             Step(command="view /task/p.png", shows=("64 x 64 pixels",)),
         ),
-        unmended="a record I of under 12 bytes ends the helper: BoxLost by the agent's doing",
     ),
     *[
         Case(

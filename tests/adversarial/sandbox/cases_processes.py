@@ -279,7 +279,6 @@ CASES = (
         name="process_busy_while_the_helper_looks_at_many",
         limits={"cpus": 0.5, "pids": 256},
         steps=(Step(command=python(COSTLY_LOOK), wall_s=3.0, fault="limit_hit", shows=("begun",)),),
-        unmended="a look at who waits for the terminal has no bound; among busy processes it takes minutes: BoxLost",
     ),
     Case(
         name="process_shell_traced_by_the_helper",
@@ -291,7 +290,6 @@ CASES = (
             ),
             Step(command="echo fine", wall_s=3.0, shows=("fine\n",)),
         ),
-        unmended="PTRACE_TRACEME makes the helper the tracer; a stop of the shell then ends the helper: BoxLost",
     ),
     Case(
         name="process_shell_traced_by_a_daemon",
@@ -300,7 +298,6 @@ CASES = (
             Step(command="kill -9 $$", wall_s=1.0, fault=ANY),
             Step(command="echo fine", wall_s=3.0, shows=("fine\n",)),
         ),
-        unmended="the helper cannot reap a dead shell that a living process traces: the action never ends, BoxLost",
     ),
 )
 

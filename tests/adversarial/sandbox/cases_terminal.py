@@ -61,7 +61,6 @@ CASES = (
     Case(
         name="terminal_flow_stopped_by_its_character",
         steps=attacked("fcntl.ioctl(0, t.TIOCSTI, b'\\x13')"),
-        unmended="TCOON does not resume what the stop character has stopped: no later action prints or ends",
     ),
     Case(
         name="terminal_stop_character_typed",
@@ -109,7 +108,6 @@ CASES = (
             Step(command="x" * 60_000, wall_s=1.0, fault="limit_hit"),
             Step(command="echo fine", wall_s=5.0, shows=("fine\n",)),
         ),
-        unmended="typed text beyond the terminal's buffer comes up after the flush and spoils the next action",
     ),
     Case(
         name="terminal_discipline_and_locks",
