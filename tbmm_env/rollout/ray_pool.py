@@ -62,7 +62,7 @@ def reach(address: str) -> None:
     try:
         asyncio.run(_reach(match[1], int(match[2])))
     except (OSError, OverflowError, TimeoutError) as error:
-        raise UsageError(f"there is no Ray cluster at address {address!r}: {error or 'no answer'}") from error
+        raise UsageError(f"there is no Ray cluster at address {address!r}: {str(error) or 'no answer'}") from error
 
 
 class _Slot:
