@@ -11,6 +11,7 @@ missed. ``--quick`` shows that everything runs: few turns, and no SWE-ReX.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from contextlib import ExitStack
 
@@ -81,6 +82,7 @@ def main() -> int:
     parser = arguments(__doc__, 100, "3 turns of everything, small sizes, no SWE-ReX")
     args = parser.parse_args()
     repeats = min(args.repeats, 3) if args.quick else args.repeats
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # then everything is closed
     load = os.getloadavg()
     client, image = connect(), images.find()
     images.ensure_docker(image, client)
