@@ -9,7 +9,7 @@ TESTS ?= tests
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV) || { echo 'no virtual environment: on Debian, apt-get install python3-venv' >&2; exit 1; }
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -e '.[docker,lean,dev]'
+	$(BIN)/python -m pip install --quiet -e '.[docker,lean,ray,dev]'
 	touch $@
 
 image: $(VENV)/.ready

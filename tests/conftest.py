@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NoReturn
 
-import box_search
 import pytest
 
 from tbmm_env.errors import ImageError, SandboxUnavailable
 from tbmm_env.sandbox import image as images
-from tbmm_env.sandbox.base import Box, Sandbox
+from tbmm_env.sandbox.base import Sandbox
 from tbmm_env.sandbox.bubblewrap import BubblewrapSandbox
 from tbmm_env.sandbox.docker import DockerSandbox, connect
 from tbmm_env.sandbox.image import Image
@@ -77,16 +76,3 @@ def sandbox(request: pytest.FixtureRequest) -> Sandbox:
     """Each real backend in turn."""
     found: Sandbox = request.getfixturevalue(f"{request.param}_sandbox")
     return found
-
-
-@pytest.fixture
-def search_box() -> Callable[[Box, bytes], list[str]]:
-    """A function that reads every byte an agent can read in a box and returns the paths that hold the given bytes."""
-
-    def search(box: Box, needle: bytes) -> list[str]:
-        result = box.run(box_search.command(needle), wall_s=120.0, on_check=lambda _: "")
-        printed = (result.head + result.tail).decode()
-        assert result.exit_status == 0, printed
-        return box_search.found(printed)
-
-    return search

@@ -126,12 +126,12 @@ def nobody_writes_meanwhile(lab: Lab) -> None:
         "while True:\n"
         "  name = f'/tmp/{os.getpid()}'\n"
         "  open(name, 'w').write(f'{os.getpid()} ' * 1000)\n"
-        "  os.rename(name, '/tmp/a'); os.replace('/tmp/a', '/tmp/b')\n"
+        "  os.rename(name, name + 'a'); os.replace(name + 'a', '/tmp/b')\n"
         "  open('/workspace/answer.json', 'w').write(f'{os.getpid()} ' * 1000)\n"
     )
     box = lab.start()
     box.text(f"cat > swap.py <<'E'\n{program}\nE\nnohup python3 swap.py > /dev/null 2>&1 & sleep 0.5")
-    holds("the program runs", int(box.text("pgrep -fc swap.py")) > 0, 0)
+    holds("the program runs", int(box.text("pgrep -fc swap.py").splitlines()[0]) > 0, 0)
     first = box.box.collect()
     same("collected again", box.box.collect(), first)
     box.prints("pgrep -fx 'python3 swap.py'; echo none", "none\n")
