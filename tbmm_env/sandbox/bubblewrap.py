@@ -196,7 +196,7 @@ class BubblewrapSandbox:
         "inodes: files on a tmpfs are not counted; the memory of their names is, where control groups may be written",
         "ordinary user: memory is limited for each process, not for all together; there is no processor share",
         "ordinary user: a box that the kernel ends for memory leaves no evidence, so it counts as our failure",
-        "shared files: locks and inotify watches on files of the image, /dev/null and /dev/zero are seen by other boxes",
+        "shared files: locks and watches on files of the image, /dev/null and /dev/zero are seen by other boxes",
         "locks: /proc/locks shows the locks of the whole machine",
         "host paths: /proc/self/mountinfo names the folders of the image and of /task, df the size of their disks",
     )
