@@ -5,6 +5,8 @@ The same code runs in the driver's process and in a Ray actor.
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,6 +23,9 @@ from tbmm_env.rollout.locks import WorkerLock, await_gone
 from tbmm_env.rollout.policies import Policy, PolicyFactory, named
 from tbmm_env.sandbox.base import Sandbox, SandboxName
 from tbmm_env.trajectory.store import Store
+
+PARENT_POLL_S = 1.0
+"""How often a worker looks whether the process that started it is alive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,8 +201,17 @@ class Worker:
         self._store.close()
 
 
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(PARENT_POLL_S)
+    os._exit(1)
+
+
 class LockedWorker(Worker):
     """A worker in a process of its own, which holds its lock on the output folder for its life.
+
+    It ends with the process that started it: a Ray actor would outlive a killed raylet by minutes, and go on with a
+    job that is being tried again elsewhere.
 
     Args:
         setting: what the episodes have in common.
@@ -213,6 +227,7 @@ class LockedWorker(Worker):
 
     def ready(self) -> Failure | None:
         """Take the lock; to be called before any job. Returns why it cannot work, if it cannot."""
+        threading.Thread(target=_end_with, args=(os.getppid(),), name="tbmm-parent", daemon=True).start()
         try:
             self._lock = WorkerLock(self._setting.out, self._token, self._name)
         except (TbmmError, OSError) as error:
