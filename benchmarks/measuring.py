@@ -51,11 +51,21 @@ def timed_ms(action: Callable[[], object]) -> float:
     return 1e3 * (time.perf_counter() - start)
 
 
-def interleaved(actions: Mapping[str, Callable[[], float]], repeats: int, what: str) -> dict[str, float]:
-    """Return the median of what each action returns; they take turns, so that a busy moment hits all alike."""
+def interleaved(
+    actions: Mapping[str, Callable[[], float]], repeats: int, what: str, *, pause_s: float = 0.0
+) -> dict[str, float]:
+    """Return the median of what each action returns; they take turns, so that a busy moment hits all alike.
+
+    Args:
+        actions: by name.
+        repeats: turns, after one that warms caches.
+        what: shown beside the progress.
+        pause_s: before each action, so that none pays for what a daemon still does for the one before.
+    """
     samples: dict[str, list[float]] = {name: [] for name in actions}
     for number in track(range(repeats + 1), description=what, console=PROGRESS):
         for name, action in actions.items():
+            time.sleep(pause_s)
             value = action()
             if number:  # the first round warms caches
                 samples[name].append(value)

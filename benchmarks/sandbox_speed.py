@@ -23,6 +23,8 @@ from tbmm_env.sandbox.pool import Pool
 TASK = "cumcm-2024-a"
 BACKENDS = ("bwrap", "docker")
 READY_WALL_S = 120.0
+PAUSE_S = 0.1
+"""Before each timed step: the daemon is still at work for a while after a `docker exec` has answered."""
 SWE_REX_MIB = 1
 """SWE-ReX searches its prompt in all that was printed so far: 8 MiB take half a minute."""
 
@@ -60,7 +62,7 @@ def steps(repeats: int, plain: Plain, swe_rex: SweRex | None) -> dict[str, float
         actions |= {"docker exec": plain.step_ms, "tmux, as Terminal-Bench": plain.tmux_ms}
         if swe_rex:
             actions["SWE-ReX, local session"] = swe_rex.step_ms
-        return interleaved(actions, repeats, "steps")
+        return interleaved(actions, repeats, "steps", pause_s=PAUSE_S)
 
 
 def output(repeats: int, size_mib: int, plain: Plain, swe_rex: SweRex | None) -> dict[str, float]:
