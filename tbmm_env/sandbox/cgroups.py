@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from tbmm_env.limits import Limits
-from tbmm_env.sandbox import owner
+from tbmm_env.sandbox import owner, watch_program
 from tbmm_env.sandbox.fault import Counters
 
 PARENT = "tbmm"
@@ -78,9 +78,10 @@ class Cgroup:
         )
 
     def remove(self) -> bool:
-        """Remove the folders; return whether all are gone. Nobody may be alive in them."""
+        """Kill who may be alive in them, and remove the folders; return whether all are gone."""
         deadline = time.monotonic() + PATIENCE_S
         for _, folder in self._folders:
+            watch_program.kill_group(str(folder))
             while not _removed(folder):
                 if time.monotonic() > deadline:
                     return False
@@ -188,5 +189,6 @@ def sweep() -> int:
     for hierarchy in hierarchies():
         for folder in (hierarchy.mount / PARENT).glob("*.*"):
             if owner.gone(folder.name.partition(".")[0]):
+                watch_program.kill_group(str(folder))
                 count += _removed(folder)
     return count

@@ -310,6 +310,7 @@ class DockerSandbox:
         """Use the given client, or connect at the first use."""
         self._client = client
         self._sees_folders: bool | None = None
+        self._starting = threading.Lock()
 
     def _connected(self) -> docker.DockerClient:
         if self._client is None:
@@ -335,10 +336,11 @@ class DockerSandbox:
         import docker.errors
 
         client = self._connected()
-        if self._sees_folders is None:
-            sweep(client)
-            folders.sweep()
-            self._sees_folders = self._try_folder(client, limits, image.docker_tag)
+        with self._starting:
+            if self._sees_folders is None:
+                sweep(client)
+                folders.sweep()
+                self._sees_folders = self._try_folder(client, limits, image.docker_tag)
         try:
             channel = _Channel(client, limits, image.docker_tag, bound=self._sees_folders)
         except docker.errors.DockerException as error:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from tbmm_env.errors import SandboxUnavailable
-from tbmm_env.sandbox import owner
+from tbmm_env.sandbox import owner, watch_program
 
 SYSTEM = Path("/var/lib/tbmm/boxes")
 
@@ -84,5 +84,6 @@ def sweep() -> int:
     """Remove folders whose owner is gone; return how many were removed."""
     ownerless = [name for name in names() if owner.gone(name.partition(".")[0])]
     for name in ownerless:
+        watch_program.kill_bubblewrap(str(parent() / name))
         shutil.rmtree(parent() / name, ignore_errors=True)
     return len(ownerless)

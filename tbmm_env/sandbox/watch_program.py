@@ -3,14 +3,15 @@
 Started by :mod:`tbmm_env.sandbox.watcher` with the owner's label. Standard library only. Each line of its stdin names
 a place where something may be left; ``bye`` means that nothing is.
 
-* ``group FOLDER``: control groups named ``LABEL.*`` in it, which can be removed when they are empty;
-* ``tree FOLDER``: folders named ``LABEL.*`` in it;
+* ``group FOLDER``: control groups named ``LABEL.*`` in it, and whoever is alive in them;
+* ``tree FOLDER``: folders named ``LABEL.*`` in it, and a bubblewrap that was to show one of them;
 * ``docker SOCKET``: containers labelled with the owner.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 import time
@@ -24,11 +25,13 @@ LABEL = "tbmm.owner"
 
 
 def groups_left(folder: str, label: str) -> bool:
-    """Remove the owner's groups as far as they are empty; return whether some are left."""
+    """Kill everybody in the owner's groups and remove these; return whether some are left."""
     left = False
     for name in _named(folder, label):
+        group = os.path.join(folder, name)  # noqa: PTH118 (pathlib would lengthen the start)
+        kill_group(group)
         try:
-            os.rmdir(os.path.join(folder, name))  # noqa: PTH106, PTH118 (pathlib would lengthen the start)
+            os.rmdir(group)  # noqa: PTH106
         except FileNotFoundError:
             continue
         except OSError:
@@ -36,13 +39,45 @@ def groups_left(folder: str, label: str) -> bool:
     return left
 
 
+def kill_group(folder: str) -> None:
+    """Kill everybody in a control group: a bubblewrap that dies while it starts leaves a child that waits for ever."""
+    for number in _read(f"{folder}/cgroup.procs").split():
+        _kill(int(number))
+
+
 def trees_left(folder: str, label: str) -> bool:
-    """Remove the owner's folders; return whether some are left."""
+    """Kill those who were to show the owner's folders, and remove these; return whether some are left."""
     import shutil
 
+    kill_bubblewrap(f"{folder}/{label}.")
     for name in _named(folder, label):
         shutil.rmtree(os.path.join(folder, name), ignore_errors=True)  # noqa: PTH118
     return bool(_named(folder, label))
+
+
+def kill_bubblewrap(start: str) -> None:
+    """Kill the bubblewrap processes that name a path beginning with ``start``, where there are no groups."""
+    for number in os.listdir("/proc"):  # noqa: PTH208
+        if number.isdigit():
+            words = _read(f"/proc/{number}/cmdline").split(b"\0")
+            if words[0].startswith(b"/proc/self/fd/") and any(word.startswith(os.fsencode(start)) for word in words):
+                _kill(int(number))
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _kill(number: int) -> None:
+    try:
+        if number > 1:  # 0 stands for a process of another pid namespace
+            os.kill(number, signal.SIGKILL)
+    except OSError:
+        return  # it has gone, or is not ours
 
 
 def _named(folder: str, label: str) -> list[str]:

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -139,3 +140,45 @@ def test_the_watcher_removes_only_what_is_its_owners(tmp_path: Path) -> None:
     (tmp_path / "1-2-3.1.bwrap" / "busy").mkdir()
     assert watch_program.groups_left(str(tmp_path), "1-2-3") is True
     assert watch_program.containers_left(str(tmp_path / "no.sock"), "1-2-3") is True
+
+
+STUCK = """
+import os, subprocess, sys
+from pathlib import Path
+from tbmm_env.sandbox import bwrap_program, folders, owner
+name = owner.new_name("bwrap")
+folder = folders.Folder(name)
+binary = os.open(bwrap_program.candidates()[0], os.O_PATH)
+nobody, end = os.pipe()
+os.close(nobody)  # as when the owner is killed before bubblewrap tells it about its child
+done = subprocess.Popen(
+    [f"/proc/self/fd/{binary}", "--unshare-user", "--unshare-pid", "--as-pid-1", "--die-with-parent",
+     "--ro-bind", "/", "/", "--ro-bind", str(folder.path), "/mnt", "--info-fd", str(end), "--", "/bin/cat"],
+    stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, pass_fds=(binary, end), start_new_session=True,
+)
+done.wait(30)
+print(owner.label(), flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def stuck(label: str) -> list[str]:
+    """Processes of bubblewrap that were to show a folder of an owner."""
+    start = f"{folders.parent()}/{label}."
+    return [
+        path.parent.name
+        for path in Path("/proc").glob("[0-9]*/cmdline")
+        if start.encode() in watch_program._read(str(path))
+    ]
+
+
+@pytest.mark.bwrap
+def test_a_bubblewrap_whose_owner_died_while_it_started_is_ended(bwrap_sandbox: Sandbox) -> None:
+    done = subprocess.run([sys.executable, "-c", STUCK], stdout=subprocess.PIPE, check=False)
+    label = done.stdout.decode().strip()
+    assert len(stuck(label)) == 1, "the fault of bubblewrap that this is about"
+    assert folders.sweep() >= 1
+    deadline = time.monotonic() + 30.0
+    while stuck(label) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert stuck(label) == []
