@@ -31,7 +31,7 @@ full: image ## slow: twenty sampled instances on every sandbox
 	TBMM_ORACLE_SEEDS=20 $(BIN)/python -m pytest tests --full
 
 bench: image
-	$(BIN)/python benchmarks/latency.py
+	$(BIN)/python benchmarks/sandbox.py
 	$(BIN)/python benchmarks/certificates.py
 
 wheel: $(VENV)/.ready
