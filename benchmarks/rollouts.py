@@ -9,22 +9,27 @@ most of the work. The third plays episodes that cost nothing, to see what the nu
 
 from __future__ import annotations
 
+import itertools
 import os
-import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import ray
-from measuring import PROGRESS, Bar, arguments, at_most, machine, report, rows
+from measuring import PROGRESS, Bar, arguments, at_most, interleaved, machine, report, rows, timed_ms
 from rich.table import Table
 
-from tbmm_env.rollout.jobs import Plan
+from tbmm_env.rollout.jobs import Job, Plan
+from tbmm_env.rollout.locks import DriverLock
 from tbmm_env.rollout.policies import Policy, Scripted
+from tbmm_env.rollout.pool import Inline, Pool
+from tbmm_env.rollout.ray_pool import RayPool
 from tbmm_env.rollout.run import rollout
 from tbmm_env.rollout.tally import Summary
+from tbmm_env.rollout.worker import Attempt, Setting
 from tbmm_env.sandbox.base import BoxSpec, Sandbox, SandboxName
 from tbmm_env.sandbox.scripted import ScriptedBox, ScriptedSandbox
 from tbmm_env.tasks import Task
@@ -68,26 +73,34 @@ def play(
     return summary
 
 
-def episode_times_ms(workers: int, episodes: int) -> list[float]:
-    """Return the times from one episode's end to the next one's, without the first ones, which warm up."""
-    ends: list[float] = []
-
-    def watch(summary: Summary) -> None:
-        if summary.done > len(ends):
-            ends.append(time.perf_counter())
-
-    play(Plan([TASK], 1, episodes + 2), thirty_steps, workers, watch=watch)
-    return [1e3 * (later - earlier) for earlier, later in zip(ends[1:], ends[2:], strict=False)]
-
-
 def overhead(repeats: int) -> dict[str, float]:
-    """Return the median ms of a 30-step episode in this process and on an actor; rounds of ten take turns."""
-    times: dict[str, list[float]] = {"plain loop": [], "one Ray actor": []}
-    for number in range(max(1, repeats // 10)):
-        PROGRESS.print(f"overhead, round {number + 1}")
-        times["plain loop"] += episode_times_ms(0, 10)
-        times["one Ray actor"] += episode_times_ms(1, 10)
-    return {name: statistics.median(values) for name, values in times.items()}
+    """Return the median ms of a 30-step episode in this process and on an actor, which play in turns."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder)
+        # No box is made ready ahead: it would be made while the other one plays.
+        setting = Setting(out=out, policy=thirty_steps, policy_name="bench", sandbox="bwrap", warm=0)
+        with DriverLock(out) as lock:
+            pools: dict[str, Pool] = {
+                "plain loop": Inline(setting),
+                "one Ray actor": RayPool(
+                    setting, token=lock.token, workers=1, in_flight=1, job_wall_s=600.0, address=None, worker_cpus=0.0
+                ),
+            }
+            number = itertools.count()
+
+            def episode(pool: Pool) -> None:
+                pool.give(Attempt(job=Job(task=TASK, seed=0, sample=next(number))))
+                while not (ended := pool.wait(10.0)):
+                    pass
+                if ended[0].report is None or ended[0].report.failure is not None:
+                    raise RuntimeError(f"the measure is void: {ended}")
+
+            try:
+                turns = {name: partial(timed_ms, partial(episode, pool)) for name, pool in pools.items()}
+                return interleaved(turns, repeats, f"{STEPS}-step episode")
+            finally:
+                for pool in pools.values():
+                    pool.close(now=False)
 
 
 def throughput(episodes: int) -> dict[int, dict[str, float]]:
