@@ -54,7 +54,7 @@ class Display:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._progress = Progress(
-            BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"),
+            BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False),
             console=console, disable=not console.is_terminal,
         )  # fmt: skip
         self._task = self._progress.add_task("starting", total=None)
@@ -65,13 +65,15 @@ class Display:
         """Show a summary."""
         for kind, count in summary.failures.items():
             if count > self._failures.get(kind, 0):
-                self._console.print(f"[yellow]{kind}[/] {escape(summary.reasons[kind])}", highlight=False)
+                message = f"[yellow]{kind}[/] {escape(summary.reasons[kind])}"
+                self._console.print(message, highlight=False, soft_wrap=True)
         self._failures = dict(summary.failures)
         completed = summary.done + summary.skipped
         self._progress.update(self._task, total=summary.planned, completed=completed, description=figures(summary))
         if not self._console.is_terminal and time.monotonic() - self._plain_s >= PLAIN_EVERY_S:
             self._plain_s = time.monotonic()
-            self._console.print(f"{completed}/{summary.planned}, {figures(summary)}", highlight=False)
+            line = f"{completed}/{summary.planned}, {figures(summary)}"
+            self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def __enter__(self) -> Self:
         """Begin to draw."""
