@@ -27,12 +27,13 @@ def storm(program: str, for_s: float = 60.0) -> str:
 
 
 def under(program: str) -> tuple[Step, ...]:
-    """Return a storm, actions under it, and its end by a new shell's kill."""
+    """Return a storm, actions under it, its end by a new shell's kill, and what must work after one more action."""
     return (
         Step(command=python(START + storm(program, 2.0)), wall_s=1.0, fault=ANY),
         *[Step(command="echo under fire", wall_s=0.5, fault=ANY)] * 2,
         Step(command="until [ $(pgrep -xc python3) -le 1 ]; do sleep 0.2; done; echo", wall_s=15.0, fault=ANY),
-        Step(command="echo; echo fine", wall_s=6.0, shows=("fine\n",)),
+        Step(command="echo", wall_s=6.0, fault=ANY),
+        Step(command="echo; echo fine", wall_s=20.0, shows=("fine\n",)),
     )
 
 

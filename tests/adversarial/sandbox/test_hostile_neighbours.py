@@ -202,7 +202,6 @@ def test_watching_the_image(boxes: Pair) -> None:
     must(two, Step(command="wait; cat seen", shows=("1\n" if two.sandbox.name == "bwrap" else "0\n",)))
 
 
-def test_open_channels_are_in_the_table(sandbox: Sandbox, request: pytest.FixtureRequest) -> None:
-    request.applymarker(pytest.mark.xfail(strict=True, reason="the tables do not name them yet"))
+def test_open_channels_are_in_the_table(sandbox: Sandbox) -> None:
     named = {entry.partition(":")[0] for entry in sandbox.known_gaps}  # type: ignore[attr-defined]
     assert {channel.gaps[sandbox.name] for channel in CHANNELS if sandbox.name in channel.gaps} <= named
