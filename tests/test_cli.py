@@ -71,7 +71,7 @@ def test_judge_tables_and_exit_code_0_whatever_the_outcome(capsys: Capture, answ
     [
         (["show", "cumcm-1999-z"], "unknown task 'cumcm-1999-z'"),
         (["judge", TASK, "x.json", "--instance-file", "no.json"], "no.json: cannot be read"),
-        (["run", TASK, "--agent", "human"], "agent is 'human'"),
+        (["run", TASK, "--agent", "human"], "policy is 'human'"),
         (["run", TASK, "--agent", "script:no.txt"], "script no.txt: cannot be read"),
         (["run", TASK, "--agent", "nop", "--seed", "3"], "--seed goes with --instance sampled"),
         (["run", TASK, "--agent", "nop", "--instance", "sampled", "--seed", "-3"], "instance seed is -3"),

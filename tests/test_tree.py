@@ -23,7 +23,7 @@ LINES = 400
 
 ALLOWED_IMPORTS = {
     "subprocess": ("sandbox/", "judge/child.py"),
-    "multiprocessing": (),
+    "multiprocessing": ("vector.py",),
     "socket": ("sandbox/",),
     "docker": ("sandbox/",),
     "msgpack": ("trajectory/codec.py",),
