@@ -1,4 +1,4 @@
-"""The command line: ``tbmm list|show|doctor|image|sandbox|run|judge|certify|audit|check-task|audit-panel``.
+"""The command line, ``tbmm``: tasks, sandboxes, episodes, the trajectory store, exports, and the judge.
 
 Exit codes: 0 judged or done, whatever the outcome; 1 a failing self-check; 2 wrong usage or bad input, with one clear
 sentence; 3 our own failure. People read tables on stdout and progress on stderr; ``--json`` prints one JSON value.
