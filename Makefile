@@ -33,6 +33,8 @@ full: image ## slow: twenty sampled instances on every sandbox
 bench: image
 	$(BIN)/python benchmarks/sandbox.py
 	$(BIN)/python benchmarks/certificates.py
+	$(BIN)/python benchmarks/store.py
+	$(BIN)/python benchmarks/rollouts.py
 
 wheel: $(VENV)/.ready
 	$(BIN)/python -m build --wheel
