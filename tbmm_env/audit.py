@@ -147,7 +147,7 @@ def _fraction(numerator: str, denominator: str, name: str, faults: list[str]) ->
 def differences(text: str, statement: Statement, judgement: Mapping[str, Any]) -> list[str]:
     """Return where a certificate is not the one of a judgement, a JSON object as ``tbmm judge --json`` prints it."""
     entry = judgement.get("certificate")
-    if not isinstance(entry, Mapping):
+    if not isinstance(entry, Mapping) or not entry:
         return [f"the judgement is {judgement.get('outcome')!r} and names no certificate, but there is one"]
     faults = []
     sha256 = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -315,7 +315,7 @@ def _of_episode(stored: StoredEpisode, store: Path) -> _Pending | Audited | None
     text = episode.certificate_text
     if not text:
         entry = judgement.get("certificate")
-        if entry is None and judgement.get("outcome") in ("missing", "malformed") and judgement.get("reward") == 0:
+        if not entry and judgement.get("outcome") in ("missing", "malformed") and judgement.get("reward") == 0:
             return None
         reason = f"outcome {judgement.get('outcome')!r} with reward {judgement.get('reward')!r} has no certificate"
         return Audited(file=str(stored.path), episode=stored.key, reasons=(reason,))

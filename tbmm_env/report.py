@@ -103,9 +103,9 @@ def _obligation(entry: Obligation) -> dict[str, JsonValue]:
     }
 
 
-def _certificate(certificate: Certificate | None) -> dict[str, JsonValue] | None:
+def _certificate(certificate: Certificate | None) -> dict[str, JsonValue]:
     if certificate is None:
-        return None
+        return {}  # as a mapping in any case: Gymnasium merges the infos of several environments by type
     return {
         "accepted": certificate.accepted,
         "axioms": list(certificate.axioms),
@@ -172,7 +172,7 @@ def print_judgement(console: Console, judgement: Mapping[str, Any]) -> None:
     if judgement["obligations"]:
         console.print(_gate_table(judgement))
     certificate = judgement["certificate"]
-    if certificate is not None:
+    if certificate:
         word = "[bold green]accepted[/]" if certificate["accepted"] else "[bold red]refused[/]"
         axioms = ", ".join(certificate["axioms"]) or "none"
         proved = f"{len(certificate['theorems'])} theorems, axioms: {axioms}, sha256 {certificate['sha256'][:16]}"

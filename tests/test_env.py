@@ -182,7 +182,7 @@ def test_submit_without_an_answer_is_missing(env: ModelingEnv) -> None:
     assert terminated
     assert reward == 0
     assert info["judgement"]["outcome"] == "missing"
-    assert info["judgement"]["certificate"] is None
+    assert info["judgement"]["certificate"] == {}
     assert "there is no answer file" in info["judgement"]["reason"]
 
 

@@ -321,7 +321,10 @@ def test_gymnasiums_own_vectors(kind: str, bwrap_sandbox: Sandbox) -> None:
         _, rewards, terminations, _, infos = env.step(("submit", "true"))
         assert list(terminations) == [True, False]
         assert infos["judgement"]["outcome"][0] == "scored"
-        _, _, terminations, _, infos = env.step(("true", "echo on"))
+        _, _, terminations, _, infos = env.step(("true", leave))
         assert not terminations.any()
+        _, _, terminations, _, infos = env.step(("submit", "submit"))  # both end, with judgements of different shapes
+        assert terminations.all()
+        assert list(infos["judgement"]["outcome"]) == ["missing", "scored"]
     finally:
         env.close()

@@ -70,7 +70,7 @@ def _run(args: argparse.Namespace) -> int:
     judgement = dict(result.judgement)
     paths = store.paths(kept[-1])
     certificate = judgement["certificate"]
-    if certificate is not None:
+    if certificate:
         judgement["certificate"] = dict(certificate) | {"path": paths.certificate}
     judgement |= {
         "sandbox": env.backend,
@@ -180,7 +180,7 @@ def add(commands: Commands) -> None:
     many.add_argument("--policy-name", default="", metavar="NAME", help="name in the records; default: --policy")
     many.add_argument("--workers", type=int, default=2, metavar="W", help="Ray actors; 0: this process, without Ray")
     many.add_argument("--no-ray", action="store_true", help="the same as --workers 0")
-    many.add_argument("--out", type=Path, required=True, metavar="DIR", help="trajectory store")
+    many.add_argument("--out", type=Path, default=Path("trajectories"), metavar="DIR", help="trajectory store")
     many.add_argument("--resume", action="store_true", help="leave out the episodes that DIR has")
     many.add_argument("--retries", type=int, default=2, help="tries of a job after a failure of ours")
     many.add_argument("--job-wall-s", type=float, metavar="S", help="wall limit of a job; default: all its budgets")

@@ -28,7 +28,7 @@ def _judge(args: argparse.Namespace) -> int:
         judgement = judge.judge(instance, read_artifact(args.answer, artifact_bytes))
     result = judgement_json(judgement)
     path = _write_certificate(judgement, args.certificate)
-    if isinstance(result["certificate"], dict):
+    if isinstance(result["certificate"], dict) and result["certificate"]:
         result["certificate"]["path"] = path
     if args.json:
         print_json(result)
