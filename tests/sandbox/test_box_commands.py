@@ -3,8 +3,18 @@ conformance suite."""
 
 from __future__ import annotations
 
+import ctypes
+import os
+import struct
 from collections.abc import Callable
 from typing import Any
+
+import pytest
+
+from tbmm_env.limits import TRAIN
+from tbmm_env.sandbox.base import BoxSpec, Sandbox
+from tbmm_env.sandbox.guest import lockdown
+from tbmm_env.sandbox.image import Image
 
 Start = Callable[..., Any]
 
@@ -73,3 +83,17 @@ def test_the_helper_answers_among_busy_processes(start: Start) -> None:
     assert result.ending == "wall_limit"
     assert result.wall_s < 20.0
     assert tried.box.collect().status == "missing"
+
+
+@pytest.mark.bwrap
+def test_what_the_owner_ignores_reaches_no_program(bwrap_sandbox: Sandbox, image: Image) -> None:
+    """Signal 32 is the C library's own: no function of it sets it, but ``make`` leaves it ignored in its children."""
+    libc, ignore, before = ctypes.CDLL(None), struct.pack("QQQQ", 1, 0, 0, 0), ctypes.create_string_buffer(64)
+    number = lockdown.RT_SIGACTION[os.uname().machine]
+    assert libc.syscall(ctypes.c_long(number), 32, ignore, before, ctypes.c_size_t(8)) == 0
+    try:
+        with bwrap_sandbox.start(BoxSpec(limits=TRAIN, files={}, image=image)) as box:
+            result = box.run("grep SigIgn /proc/self/status", wall_s=30.0, on_check=lambda _: "")
+    finally:
+        libc.syscall(ctypes.c_long(number), 32, before, None, ctypes.c_size_t(8))
+    assert result.head.split() == [b"SigIgn:", b"0000000000000000"]

@@ -53,6 +53,7 @@ NOT_ON_HELPER = {
 }  # fmt: skip
 """Calls that may not name process 1, and which argument names it: else an agent could end or starve its own helper."""
 SOCKET = (41, 198)
+RT_SIGACTION = {"x86_64": 13, "aarch64": 134}
 PRIO_USER = 2
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -80,6 +81,20 @@ def shield() -> None:
         signal.SIGPIPE,
     ):
         signal.signal(number, signal.SIG_IGN)
+
+
+def default_signals() -> None:
+    """Undo what the owner's parents ignored or blocked; the C library hides its own signals, so the kernel is asked."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    call = RT_SIGACTION.get(os.uname().machine)
+    nothing = ctypes.create_string_buffer(64)  # struct sigaction: default handler, no flags, empty mask
+    for number in range(1, 65):
+        if number in (signal.SIGKILL, signal.SIGSTOP):
+            continue
+        if call is not None:
+            _libc.syscall(ctypes.c_long(call), number, nothing, None, ctypes.c_size_t(8))
+        elif number not in (32, 33):
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _filter(machine: str) -> bytes:

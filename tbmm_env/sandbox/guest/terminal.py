@@ -21,7 +21,7 @@ from contextlib import suppress
 
 from tbmm_env.sandbox.guest.blocked import waits_for_terminal
 from tbmm_env.sandbox.guest.capture import Capture
-from tbmm_env.sandbox.guest.lockdown import confine
+from tbmm_env.sandbox.guest.lockdown import confine, default_signals
 
 COMMAND_FD, STATUS_FD = 250, 251
 ROWS, COLUMNS = 40, 120
@@ -290,10 +290,7 @@ def send(how: Callable[[int, int], None], target: int, number: int) -> None:
 
 def become(program: str, words: list[str], environment: dict[str, str], rlimits: dict[str, int]) -> None:
     """Turn this forked child into a program of the agent: default signals, bounded, filtered."""
-    for number in range(1, signal.NSIG):
-        if number not in (signal.SIGKILL, signal.SIGSTOP, 32, 33):
-            signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    default_signals()
     os.umask(0o022)
     with suppress(OSError):
         os.nice(NICENESS)
