@@ -52,7 +52,7 @@ def timed_ms(action: Callable[[], object]) -> float:
 
 
 def interleaved(
-    actions: Mapping[str, Callable[[], float]], repeats: int, what: str, *, pause_s: float = 0.0
+    actions: Mapping[str, Callable[[], float]], repeats: int, what: str, *, pause_s: float = 0.0, in_a_row: int = 1
 ) -> dict[str, float]:
     """Return the median of what each action returns; they take turns, so that a busy moment hits all alike.
 
@@ -60,15 +60,16 @@ def interleaved(
         actions: by name.
         repeats: turns, after one that warms caches.
         what: shown beside the progress.
-        pause_s: before each action, so that none pays for what a daemon still does for the one before.
+        pause_s: before each action's turn, so that none pays for what a daemon still does for the one before.
+        in_a_row: how often an action is done in one turn; with more than 1 the first of a turn does not count.
     """
     samples: dict[str, list[float]] = {name: [] for name in actions}
     for number in track(range(repeats + 1), description=what, console=PROGRESS):
         for name, action in actions.items():
             time.sleep(pause_s)
-            value = action()
+            values = [action() for _ in range(in_a_row)]
             if number:  # the first round warms caches
-                samples[name].append(value)
+                samples[name] += values[in_a_row > 1 :]
     return {name: statistics.median(values) for name, values in samples.items()}
 
 

@@ -24,7 +24,9 @@ TASK = "cumcm-2024-a"
 BACKENDS = ("bwrap", "docker")
 READY_WALL_S = 120.0
 PAUSE_S = 0.1
-"""Before each timed step: the daemon is still at work for a while after a `docker exec` has answered."""
+"""Before each turn: the daemon is still at work for a while after a `docker exec` has answered."""
+IN_A_ROW = 6
+"""Steps of a turn. The one after a rest is slower: what slept has to be woken, by whatever means it is reached."""
 SWE_REX_MIB = 1
 """SWE-ReX searches its prompt in all that was printed so far: 8 MiB take half a minute."""
 
@@ -52,7 +54,7 @@ def boxes() -> Iterator[dict[str, Box]]:
 
 
 def steps(repeats: int, plain: Plain, swe_rex: SweRex | None) -> dict[str, float]:
-    """Return the median ms of ``true`` in each box and by each rival."""
+    """Return the median ms of ``true`` in each box and by each rival, one after another and after a rest."""
     with boxes() as all_boxes:
 
         def step(box: Box) -> Callable[[], float]:
@@ -62,7 +64,11 @@ def steps(repeats: int, plain: Plain, swe_rex: SweRex | None) -> dict[str, float
         actions |= {"docker exec": plain.step_ms, "tmux, as Terminal-Bench": plain.tmux_ms}
         if swe_rex:
             actions["SWE-ReX, local session"] = swe_rex.step_ms
-        return interleaved(actions, repeats, "steps", pause_s=PAUSE_S)
+        turns = -(-repeats // (IN_A_ROW - 1))
+        rested = interleaved(actions, repeats, "steps after a rest", pause_s=PAUSE_S)
+        return interleaved(actions, turns, "steps", pause_s=PAUSE_S, in_a_row=IN_A_ROW) | {
+            f"{name}, after a rest": value for name, value in rested.items()
+        }
 
 
 def output(repeats: int, size_mib: int, plain: Plain, swe_rex: SweRex | None) -> dict[str, float]:
