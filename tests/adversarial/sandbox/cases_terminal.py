@@ -92,11 +92,16 @@ CASES = (
         steps=(
             *attacked("for c in b'echo injected\\n': fcntl.ioctl(0, t.TIOCSTI, bytes([c]))"),
             *attacked("while True: fcntl.ioctl(0, t.TIOCSTI, b'x')"),
-            *attacked(
-                "if os.fork(): os._exit(0)\nos.setsid()\n"
-                "fd = os.open('/dev/pts/0', 1)\nfor n in range(99): os.write(fd, b'x' * 4096)"
+            Step(
+                command=python(
+                    START + "if os.fork(): os._exit(0)\nos.setsid()\n"
+                    "fd = os.open('/dev/pts/0', 1)\nfor n in range(99): os.write(fd, b'x' * 4096)"
+                ),
+                wall_s=4.0,
+                fault=ANY,
             ),
-            Step(command="pkill python3; true", wall_s=4.0, fault=ANY),
+            Step(command="until [ $(pgrep -xc python3) -le 1 ]; do sleep 0.1; done; sleep 0.3", wall_s=15.0, fault=ANY),
+            Step(command="echo; echo fine", wall_s=6.0, shows=("fine\n",)),
         ),
     ),
     Case(
