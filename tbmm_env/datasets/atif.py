@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tbmm_env.datasets import output
-from tbmm_env.datasets.chat import TOOL_NAME, TOOLS, reasoning
+from tbmm_env.datasets.chat import TOOL_NAME, TOOLS, call_id, reasoning
 from tbmm_env.datasets.columns import identity
 from tbmm_env.datasets.output import Pictures
 from tbmm_env.datasets.plain import Plain
@@ -105,7 +105,7 @@ class _Trajectories:
         }
 
     def _step(self, number: int, step: Step, episode: Episode) -> dict[str, Any]:
-        call = f"call{number - 2:05d}"
+        call = call_id(number - 2)
         command = self._plain.text(step.action)
         result: dict[str, Any] = {
             "source_call_id": call,

@@ -31,10 +31,16 @@ def struct(name: str, fields: list[Feature]) -> Feature:
     return {"name": name, "struct": fields}
 
 
-IDENTITY: Final[list[Feature]] = [
-    *of("string", "episode_id", "task", "task_version", "panel_version", "judge_version"),
+ORIGIN: Final[list[Feature]] = [
+    *of("string", "task", "task_version", "panel_version", "judge_version"),
     *of("int64", "instance_seed"),
-    *of("string", "instance_sha256", "language", "policy", "group_id"),
+    *of("string", "instance_sha256", "language", "policy"),
+]
+"""Types of :func:`tbmm_env.datasets.columns.origin`."""
+IDENTITY: Final[list[Feature]] = [
+    *of("string", "episode_id"),
+    *ORIGIN,
+    *of("string", "group_id"),
     *of("int64", "sample_id"),
     *of("string", "outcome"),
     *of("float64", "reward"),

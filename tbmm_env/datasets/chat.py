@@ -7,6 +7,7 @@ of its own: OpenAI's tool messages take no images, and TRL fills image places of
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -46,7 +47,7 @@ _SEEN: Final[dict[Language, str]] = {"en": "Figures of the last action.", "zh": 
 _TOOL_CALL = re.compile(r"<tool_call>.*?(?:</tool_call>|\Z)", re.DOTALL)
 _FENCE = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
 
-REPEATED = "turns whose text still holds the action beside the tool call"
+REPEATED: Final = "turns whose text still holds the action beside the tool call"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +70,12 @@ class ChatWriter:
         notes: what is counted on the way.
     """
 
-    def __init__(self, plain: Plain, pictures: Pictures, arguments: ArgumentMode) -> None:
+    def __init__(self, plain: Plain, pictures: Pictures, arguments: ArgumentMode, notes: Counter[str]) -> None:
         """Make nothing yet."""
         self._plain = plain
         self._pictures = pictures
         self._arguments = arguments
-        self.repeated = 0
+        self._notes = notes
 
     @property
     def images(self) -> ImageMode:
@@ -102,7 +103,7 @@ class ChatWriter:
         return Chat(messages=messages, images=images)
 
     def _exchange(self, number: int, step: Step, language: Language, last: bool) -> Iterator[tuple[Message, list[str]]]:
-        call = f"call{number:05d}"
+        call = call_id(number)
         arguments: Any = {"command": self._plain.text(step.action)}
         function = {"name": TOOL_NAME, "arguments": arguments if self._arguments == "object" else dump(arguments)}
         yield (
@@ -124,7 +125,7 @@ class ChatWriter:
         """Return what a model wrote beside the action."""
         text = reasoning(step)
         if text and step.action.strip() and step.action.strip() in text:
-            self.repeated += 1
+            self._notes[REPEATED] += 1
         return text
 
     def _content(self, text: str, images: int = 0) -> str | list[dict[str, str]]:
@@ -132,6 +133,11 @@ class ChatWriter:
         if self.images == "none":
             return plain
         return [*({"type": "image"} for _ in range(images)), {"type": "text", "text": plain}]
+
+
+def call_id(number: int) -> str:
+    """Return the id of the tool call of an episode's action, counted from 0."""
+    return f"call{number:05d}"
 
 
 def reasoning(step: Step) -> str:

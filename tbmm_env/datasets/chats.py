@@ -134,14 +134,12 @@ def _write(chosen: Chosen, out: Path, options: ChatOptions, force: bool, own: An
     summary = chosen.summary
     plain = Plain(summary.notes)
     with output.folder(out, summary, force=force) as work:
-        writer = ChatWriter(plain, output.Pictures(options.images, work, summary), options.arguments)
+        writer = ChatWriter(plain, output.Pictures(options.images, work, summary), options.arguments, summary.notes)
         with output.rows(work, summary) as write:
             for entry, episode in chosen.episodes():
                 write(_row(entry, episode, writer, plain) | own(entry))
                 chosen.put_in(entry)
         card.write(work, output.ROWS_FILE, f"{summary.format}: accepted episodes as chats", _features(summary, options))
-        if writer.repeated:
-            summary.notes[chat.REPEATED] += writer.repeated
     return summary
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from tbmm_env.datasets import card, chat, groups, output
 from tbmm_env.datasets.chat import Chat, ChatWriter
 from tbmm_env.datasets.chats import ChatOptions
+from tbmm_env.datasets.columns import origin
 from tbmm_env.datasets.groups import STD_EPS, Group
 from tbmm_env.datasets.plain import Plain
 from tbmm_env.datasets.selection import Entry, Selection, choose, refuse_evaluation
@@ -53,7 +54,7 @@ def export_grpo(
     groups.mark(formed, chosen)
     plain = Plain(summary.notes)
     with output.folder(out, summary, force=force) as work:
-        writer = ChatWriter(plain, output.Pictures(options.images, work, summary), options.arguments)
+        writer = ChatWriter(plain, output.Pictures(options.images, work, summary), options.arguments, summary.notes)
         waiting: dict[str, dict[str, Any]] = {}
         prompts: dict[str, Chat] = {}
         with output.rows(work, summary) as write:
@@ -68,8 +69,6 @@ def export_grpo(
                     del waiting[group.group_id]
                     write(_row(group, episode, prompts.pop(group.group_id), samples, writer, plain))
         card.write(work, output.ROWS_FILE, "grpo: groups with rewards and advantages", _features(options))
-        if writer.repeated:
-            summary.notes[chat.REPEATED] += writer.repeated
     return summary
 
 
@@ -97,9 +96,7 @@ def _features(options: ChatOptions) -> list[card.Feature]:
         *card.of("float64", "reward_std", "std_eps"),
         *card.of("bool", "constant", "incomplete"),
         *card.of("int64", "group_size"),
-        *card.of("string", "task", "task_version", "panel_version", "judge_version"),
-        *card.of("int64", "instance_seed"),
-        *card.of("string", "instance_sha256", "language", "policy"),
+        *card.ORIGIN,
         *images,
     ]
 
@@ -125,7 +122,6 @@ def _sample(entry: Entry, episode: Episode, group: Group, writer: ChatWriter, pl
 def _row(
     group: Group, episode: Episode, prompt: Chat, samples: dict[str, Any], writer: ChatWriter, plain: Plain
 ) -> dict[str, Any]:
-    first = group.members[0]
     row = {
         "group_id": plain.text(group.group_id),
         "prompt": prompt.messages,
@@ -141,13 +137,6 @@ def _row(
         "constant": group.constant,
         "incomplete": group.incomplete,
         "group_size": group.size,
-        "task": plain.text(first.version.task),
-        "task_version": plain.text(first.version.task_version),
-        "panel_version": plain.text(first.version.panel),
-        "judge_version": plain.text(first.version.judge),
-        "instance_seed": first.seed,
-        "instance_sha256": first.instance,
-        "language": episode.language,
-        "policy": plain.text(episode.policy),
+        **origin(group.members[0], episode, plain),
     }
     return row if writer.images == "none" else row | {"images": prompt.images}

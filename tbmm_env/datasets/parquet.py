@@ -66,18 +66,9 @@ def schema() -> Any:
         ("sampling_json", text),
         ("weight_version", text),
     ]
-    texts = ("episode_id", "task", "task_version", "panel_version", "judge_version")
+    kinds = {"string": text, "int64": integer, "float64": number}
     columns = [
-        *((name, text) for name in texts),
-        ("instance_seed", integer),
-        ("instance_sha256", text),
-        ("language", text),
-        ("policy", text),
-        ("group_id", text),
-        ("sample_id", integer),
-        ("outcome", text),
-        ("reward", number),
-        ("reward_exact", text),
+        *((column["name"], kinds[column["dtype"]]) for column in card.IDENTITY),
         *((name, text) for name in ("job", "budget", "sandbox")),
         ("terminated", flag),
         ("truncated", flag),
