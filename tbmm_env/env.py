@@ -34,7 +34,7 @@ from tbmm_env.record import (
     Observation,
     Step,
 )
-from tbmm_env.report import instance_json, judgement_json
+from tbmm_env.report import judgement_json
 from tbmm_env.sandbox import image as images
 from tbmm_env.sandbox.base import Box, BoxSpec, PreparingSandbox, Sandbox, SandboxName, select
 from tbmm_env.sandbox.fault import classify
@@ -149,7 +149,7 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
         text = instances.opening(self.task, self.instance, self.language, self.limits)
         pictures = tuple(decode_png(files[name]).copy() for name in sorted(files) if name.endswith(".png"))
         self._first = Observation(terminal=text, figures=pictures)
-        return self._observe(self._first), {"task": self.task.id, "instance": instance_json(self.instance)}
+        return self._observe(self._first), {"task": self.task.id, "instance": instances.instance_json(self.instance)}
 
     def step(self, action: str) -> tuple[ObservationDict, float, bool, bool, dict[str, Any]]:
         """Run one action in the box.

@@ -51,6 +51,16 @@ def given(task: Task, parameters: Mapping[str, JsonValue]) -> Instance:
     return Instance(task=task.id, version=task.version, seed=None, parameters=dict(parameters))
 
 
+def instance_json(instance: Instance) -> dict[str, JsonValue]:
+    """Return the object of ``instance.json``, seed included."""
+    return {
+        "task": instance.task,
+        "version": instance.version,
+        "seed": instance.seed,
+        "parameters": dict(instance.parameters),
+    }
+
+
 def read_instance(task: Task, path: Path) -> Instance:
     """Read an ``instance.json``; with a seed it is drawn anew and compared.
 

@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from tbmm_env.instances import instance_json
 from tbmm_env.judge.evaluation import is_multi_reference
 from tbmm_env.judge.numeral import exact_text
 from tbmm_env.record import (
     Certificate,
-    Instance,
     JsonValue,
     Judgement,
     MetricScore,
@@ -49,16 +49,6 @@ def short(value: Fraction | float | None) -> str:
 
 
 # ---------------------------------------------------------------- JSON
-
-
-def instance_json(instance: Instance) -> dict[str, JsonValue]:
-    """Return the object of ``instance.json``, seed included."""
-    return {
-        "task": instance.task,
-        "version": instance.version,
-        "seed": instance.seed,
-        "parameters": dict(instance.parameters),
-    }
 
 
 def _reference(entry: ReferenceScore) -> dict[str, JsonValue]:

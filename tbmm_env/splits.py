@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from tbmm_env.errors import UnknownTask, UsageError
-from tbmm_env.instances import read_instance, sampled
+from tbmm_env.instances import instance_json, read_instance, sampled
 from tbmm_env.problems import module_for
 from tbmm_env.record import Instance, JsonValue
 from tbmm_env.tasks import Task
@@ -118,13 +118,11 @@ def evaluation_seed(secret: bytes, task: Task, index: int) -> int:
     return TRAINING_SEEDS + drawn % (2**63 - TRAINING_SEEDS)
 
 
-def _content(instance: Instance) -> dict[str, JsonValue]:
-    return {name: getattr(instance, name) for name in Instance.__slots__} | {"parameters": dict(instance.parameters)}
-
-
 def commitment(secret: bytes, task: Task, index: int, instance: Instance) -> str:
     """Return what is published of an instance: 64 lower-case hex digits."""
-    text = json.dumps(_content(instance), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    text = json.dumps(
+        instance_json(instance), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
     return _keyed(secret, _COMMITMENT_LABEL, task, index, b"\0" + text.encode()).hexdigest()
 
 
@@ -188,7 +186,7 @@ def make_evaluation(
         digits = len(str(count - 1))
         paths = tuple(private / f"{task.id}-{index:0{digits}}.json" for index in range(count))
         for path, instance in zip(paths, drawn, strict=True):
-            _write(path, _content(instance), 0o600)
+            _write(path, instance_json(instance), 0o600)
         commitments: list[JsonValue] = [commitment(secret, task, index, one) for index, one in enumerate(drawn)]
         public: dict[str, JsonValue] = {
             "format": _FORMAT,
@@ -268,6 +266,6 @@ def _private_faults(task: Task, drawn: list[Instance], paths: list[Path]) -> lis
         except UsageError as error:
             faults.append(str(error))
             continue
-        if _content(found) != _content(instance):
+        if instance_json(found) != instance_json(instance):
             faults.append(f"{path}: is not instance {index} which this secret draws")
     return faults

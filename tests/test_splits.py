@@ -95,7 +95,7 @@ def test_seeds_and_commitments_are_what_the_page_says() -> None:
 
 def test_a_commitment_is_no_bare_hash_and_covers_everything() -> None:
     instance = Instance(task=TASK.id, version=TASK.version, seed=2**40, parameters={"a": 1})
-    text = json.dumps(splits._content(instance), sort_keys=True, separators=(",", ":"))
+    text = json.dumps(instances.instance_json(instance), sort_keys=True, separators=(",", ":"))
     published = splits.commitment(SECRET, TASK, 0, instance)
     assert published != hashlib.sha256(text.encode()).hexdigest()
     changes = (

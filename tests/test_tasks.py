@@ -11,7 +11,7 @@ import pytest
 
 from tbmm_env import instances, tasks
 from tbmm_env.errors import BadInstance, BadTask, UnknownTask
-from tbmm_env.report import instance_json
+from tbmm_env.instances import instance_json
 
 NAME = "cumcm-2024-a"
 

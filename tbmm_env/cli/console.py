@@ -12,6 +12,7 @@ from rich.console import Console
 from tbmm_env import instances, tasks
 from tbmm_env.errors import UsageError
 from tbmm_env.record import Instance
+from tbmm_env.trajectory.plain import visible
 
 out = Console()
 progress = Console(stderr=True)
@@ -23,6 +24,11 @@ Commands = Any
 def print_json(value: Any) -> None:
     """Print one JSON value for machines."""
     print(json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False))
+
+
+def print_text(text: str, style: str = "") -> None:
+    """Print a text that came from a store, without anything that a terminal obeys."""
+    out.print(visible(text), style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def command(

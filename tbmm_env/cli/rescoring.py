@@ -9,14 +9,13 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from tbmm_env.cli.console import Commands, command, out, print_json, progress, sandbox_argument
+from tbmm_env.cli.console import Commands, command, out, print_json, print_text, progress, sandbox_argument
 from tbmm_env.cli.stores import opened
 from tbmm_env.errors import UsageError
 from tbmm_env.rejudge import SCORE_VERSIONS, Report, rejudge, version_words
 from tbmm_env.replay_actions import replay
 from tbmm_env.trajectory import Store
 from tbmm_env.trajectory.keys import resolve
-from tbmm_env.trajectory.plain import visible
 
 
 def _scored_anew(source: Store, made: Store, *, workers: int, across_task_versions: bool) -> Report:
@@ -58,9 +57,9 @@ def _print_report(report: Report) -> None:
             table.add_row(one.key, escape(one.task), seed, escape(old), escape(new))
         out.print(table)
     for key, reason in report.failed:
-        _print(f"not scored: {key}: {reason}", "red")
+        print_text(f"not scored: {key}: {reason}", "red")
     for finding in report.unreadable:
-        _print(f"{finding.kind}: {finding.message}", "red")
+        print_text(f"{finding.kind}: {finding.message}", "red")
     style = "green" if report.whole else "red"
     said = f"{report.rescored} scored anew, {len(report.changed)} changed, {report.passed_over} were there already"
     bad = f"{len(report.failed)} failed, {len(report.unreadable)} findings in the old store"
@@ -98,19 +97,15 @@ def _replay_actions(args: argparse.Namespace) -> int:
         print_json({"key": key} | result.json())
         return 0 if result.same else 1
     for name, old, new in result.versions:
-        _print(f"{name}: recorded with {old or 'none'}, now {new or 'none'}", "yellow")
+        print_text(f"{name}: recorded with {old or 'none'}, now {new or 'none'}", "yellow")
     for one in result.differences:
-        _print(f"{one.where}, {one.what}: stored {one.stored}, replayed {one.replayed}", "bold red")
+        print_text(f"{one.where}, {one.what}: stored {one.stored}, replayed {one.replayed}", "bold red")
         for line in one.diff:
-            _print(f"  {line}", "green" if line.startswith("+") else "red" if line.startswith("-") else "dim")
+            print_text(f"  {line}", "green" if line.startswith("+") else "red" if line.startswith("-") else "dim")
     style = "green" if result.same else "red"
     said = "everything came out the same" if result.same else f"{len(result.differences)} differences"
     out.print(f"[{style}]{result.steps} steps: {said}[/]", highlight=False)
     return 0 if result.same else 1
-
-
-def _print(text: str, style: str) -> None:
-    out.print(visible(text), style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def add(commands: Commands) -> None:

@@ -16,13 +16,14 @@ from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedC
 from rich.table import Table
 
 from tbmm_env import splits, tasks
-from tbmm_env.cli.console import Commands, action, command, out, print_json, progress
+from tbmm_env.cli.console import Commands, action, command, out, print_json, print_text, progress
 from tbmm_env.errors import UsageError
 from tbmm_env.record import Episode
 from tbmm_env.report import print_judgement
 from tbmm_env.splits import split_of
 from tbmm_env.trajectory import Finding, Store
 from tbmm_env.trajectory.keys import resolve, shorten
+from tbmm_env.trajectory.kinds import ppm_header
 from tbmm_env.trajectory.plain import episode_json, plain, shown, summary_json, visible
 
 _HEAD_LINES, _STEP_LINES = 12, 20
@@ -109,30 +110,26 @@ def _print_episode(key: str, episode: Episode, *, full: bool) -> None:
     instance = episode.instance
     seed = "no seed" if instance.seed is None else f"seed {instance.seed}"
     facts = f"{instance.task} {instance.version}, {seed}, {episode.budget}, {episode.language}, {episode.sandbox}"
-    _print(f"{key}\n{facts}, {episode.wall_s:.1f} s, {len(episode.steps)} steps", "bold")
+    print_text(f"{key}\n{facts}, {episode.wall_s:.1f} s, {len(episode.steps)} steps", "bold")
     if episode.job or episode.policy or episode.group_id:
-        _print(f"job {episode.job}, policy {episode.policy}, group {episode.group_id}, sample {episode.sample_id}")
-    _print(_cut(episode.first_observation.terminal, None if full else _HEAD_LINES), "dim")
+        print_text(f"job {episode.job}, policy {episode.policy}, group {episode.group_id}, sample {episode.sample_id}")
+    print_text(_cut(episode.first_observation.terminal, None if full else _HEAD_LINES), "dim")
     for number, step in enumerate(episode.steps, 1):
-        _print(f"step {number} $ {_cut(step.action, None if full else _STEP_LINES)}", "bold")
-        _print(_cut(step.observation.terminal, None if full else _STEP_LINES), "dim")
+        print_text(f"step {number} $ {_cut(step.action, None if full else _STEP_LINES)}", "bold")
+        print_text(_cut(step.observation.terminal, None if full else _STEP_LINES), "dim")
         said = [f"exit status {step.exit_status}, {step.ending or 'not run'}, {step.wall_s:.2f} s"]
         if step.observation.figures:
             said.append(f"{len(step.observation.figures)} figures")
         if step.turn is not None:
             prompt, completion = len(step.turn.prompt_token_ids), len(step.turn.completion_token_ids)
             said.append(f"{prompt} prompt and {completion} completion tokens, {step.turn.finish_reason or 'no reason'}")
-        _print("  " + "; ".join(said), "cyan")
+        print_text("  " + "; ".join(said), "cyan")
     judgement = shown(plain(episode.judgement))
     assert isinstance(judgement, dict)
     if judgement.keys() >= _JUDGED:
         print_judgement(out, judgement)
     else:
-        _print(f"outcome {judgement.get('outcome')}, reward {judgement.get('reward')}", "bold")
-
-
-def _print(text: str, style: str = "") -> None:
-    out.print(visible(text), style=style, markup=False, highlight=False, soft_wrap=True)
+        print_text(f"outcome {judgement.get('outcome')}, reward {judgement.get('reward')}", "bold")
 
 
 def _cut(text: str, lines: int | None) -> str:
@@ -188,7 +185,7 @@ def _parts(episode: Episode) -> Mapping[str, Callable[[int | None], bytes]]:
 
     def figure(number: int | None) -> bytes:
         pixels: np.ndarray[Any, Any] = _numbered(figures, number, 1, "figure")
-        return b"P6\n%d %d\n255\n" % (pixels.shape[1], pixels.shape[0]) + pixels.tobytes()
+        return ppm_header(pixels) + pixels.tobytes()
 
     def completion(number: int | None) -> bytes:
         turn = _numbered([step.turn for step in steps], number, 1, "completion")

@@ -95,8 +95,7 @@ class Figure(Kind):
             raise Fault(f"figure is {what}; it must be uint8 (height, width, 3)")
         if not 0 < value.nbytes <= MAX_FIGURE_BYTES:
             raise Fault(f"figure has {value.nbytes} bytes; it must have 1 to {MAX_FIGURE_BYTES} bytes")
-        height, width, _ = value.shape
-        return _keep_blob(keep, "image", b"P6\n%d %d\n255\n" % (width, height), np.ascontiguousarray(value).data)
+        return _keep_blob(keep, "image", ppm_header(value), np.ascontiguousarray(value).data)
 
     def unpack(self, value: Any, fetch: Fetch) -> NDArray[np.uint8]:
         """See :meth:`Kind.unpack`."""
@@ -107,6 +106,12 @@ class Figure(Kind):
         if header is None or len(data) - header.end() != 3 * int(header[1]) * int(header[2]):
             raise Fault(f"image {value.digest.hex()} is not a binary PPM of the size it states")
         return np.frombuffer(data, np.uint8, offset=header.end()).reshape(int(header[2]), int(header[1]), 3)
+
+
+def ppm_header(pixels: NDArray[np.uint8]) -> bytes:
+    """Return what stands before the pixels, uint8 (height, width, 3), in a binary PPM file."""
+    height, width, _ = pixels.shape
+    return b"P6\n%d %d\n255\n" % (width, height)
 
 
 class Data(Kind):

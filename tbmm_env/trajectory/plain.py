@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tbmm_env.instances import instance_json
 from tbmm_env.record import Episode, JsonValue, Observation, Step, Turn
 from tbmm_env.trajectory.schema import Summary
 
@@ -106,9 +107,7 @@ def episode_json(episode: Episode, *, arrays: bool = True) -> dict[str, JsonValu
     """
     artifact = episode.artifact
     own: dict[str, JsonValue] = {
-        "instance": plain(
-            {name: getattr(episode.instance, name) for name in ("task", "version", "seed", "parameters")}
-        ),
+        "instance": plain(instance_json(episode.instance)),
         "first_observation": _observation(episode.first_observation),
         "steps": [_step(step, arrays) for step in episode.steps],
         "artifact": {

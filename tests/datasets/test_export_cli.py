@@ -10,7 +10,7 @@ import pytest
 from export_folders import read_rows
 
 from tbmm_env.cli import main
-from tbmm_env.report import instance_json
+from tbmm_env.instances import instance_json
 from tbmm_env.trajectory.store import Store
 
 

@@ -23,8 +23,8 @@ from tbmm_env.datasets.selection import Selection, choose
 from tbmm_env.datasets.summary import ExportSummary
 from tbmm_env.datasets.turns import export_turns
 from tbmm_env.errors import UsageError
+from tbmm_env.instances import instance_json
 from tbmm_env.record import Instance
-from tbmm_env.report import instance_json
 from tbmm_env.splits import make_evaluation
 from tbmm_env.trajectory.store import Store
 
