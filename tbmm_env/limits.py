@@ -109,5 +109,10 @@ class JudgeLimits:
     json_strings_bytes: int = 64 * KIB
     json_nodes: int = 200_000
 
+    @property
+    def wall_s(self) -> float:
+        """Most wall time of one judgement: replay, reference and certificate."""
+        return self.replay_wall_s + self.reference_wall_s + self.lean_wall_s
+
 
 JUDGE = JudgeLimits()

@@ -361,8 +361,7 @@ class ModelingVectorEnv(VectorEnv[Observations, Sequence[str], NDArray[Any]]):
 
 
 def _answer_wall_s(limits: Limits) -> float:
-    judge_s = JUDGE.replay_wall_s + JUDGE.reference_wall_s + JUDGE.lean_wall_s
-    return limits.startup_wall_s + limits.step_wall_s + judge_s + MARGIN_S
+    return limits.startup_wall_s + limits.step_wall_s + JUDGE.wall_s + MARGIN_S
 
 
 _open: weakref.WeakSet[ModelingVectorEnv] = weakref.WeakSet()

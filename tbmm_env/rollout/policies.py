@@ -169,23 +169,27 @@ def imported(name: str) -> PolicyFactory:
     return made
 
 
-def named(name: str, task: Task) -> Policy:
-    """Return the policy of a command-line name.
-
-    ``MODULE:FACTORY`` is the user's own: ``FACTORY(task)`` returns a :class:`Policy`.
+def factory(name: str) -> PolicyFactory:
+    """Return what makes the policy of a command-line name; the user's own is ``MODULE:FACTORY``.
 
     Raises:
         UsageError: for a name that is none of ``oracle``, ``nop``, ``random-template``, ``script:FILE`` and
-            ``MODULE:FACTORY``.
+            ``MODULE:FACTORY``, or whose file or module cannot be read.
     """
     if name == "oracle":
-        return oracle(task)
+        return oracle
     if name == "nop":
-        return Scripted([])
+        return lambda _: Scripted([])
     if name == "random-template":
         from tbmm_env.rollout.template import RandomTemplate
 
-        return RandomTemplate(task)
+        return RandomTemplate
     if name.startswith("script:"):
-        return script(Path(name.removeprefix("script:")))
-    return imported(name)(task)
+        played = script(Path(name.removeprefix("script:")))
+        return lambda _: played
+    return imported(name)
+
+
+def named(name: str, task: Task) -> Policy:
+    """Return the policy of a command-line name for a task; raises as :func:`factory` does."""
+    return factory(name)(task)

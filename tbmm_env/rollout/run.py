@@ -19,7 +19,7 @@ from tbmm_env.limits import JUDGE, PRESETS, BudgetName, Limits
 from tbmm_env.record import Language
 from tbmm_env.rollout.jobs import Job, Plan, stored
 from tbmm_env.rollout.locks import DriverLock
-from tbmm_env.rollout.policies import PolicyFactory, imported, named
+from tbmm_env.rollout.policies import PolicyFactory, factory
 from tbmm_env.rollout.pool import Ended, Inline, Pool
 from tbmm_env.rollout.tally import Summary, Tally
 from tbmm_env.rollout.worker import Attempt, Failure, Setting
@@ -38,8 +38,7 @@ Watch = Callable[[Summary], None]
 
 def default_job_wall_s(limits: Limits) -> float:
     """Return the wall limit of a job: all budgets of box and judge, and ``MARGIN_S``."""
-    judge_s = JUDGE.replay_wall_s + JUDGE.reference_wall_s + JUDGE.lean_wall_s
-    return limits.startup_wall_s + limits.episode_wall_s + judge_s + MARGIN_S
+    return limits.startup_wall_s + limits.episode_wall_s + JUDGE.wall_s + MARGIN_S
 
 
 def rollout(
@@ -157,10 +156,8 @@ def _check(workers: int, retries: int, in_flight: int, job_wall_s: float | None,
 def _checked_tasks(plan: Plan, setting: Setting) -> dict[str, str]:
     """Return the version of each task; what is wrong with tasks or policy is said now, not by every worker."""
     loaded = [tasks.load(task) for task in plan.tasks]
-    for task in loaded:
-        if isinstance(setting.policy, str):
-            builtin = setting.policy in ("oracle", "nop", "random-template") or setting.policy.startswith("script:")
-            named(setting.policy, task) if builtin else imported(setting.policy)
+    if isinstance(setting.policy, str):
+        factory(setting.policy)
     return {task.id: task.version for task in loaded}
 
 

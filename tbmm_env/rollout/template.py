@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from tbmm_env.record import Observation
-from tbmm_env.rollout.policies import EpisodeStart, Exchange, written
+from tbmm_env.rollout.policies import EpisodeStart, Scripted, written
 from tbmm_env.tasks import Task
 
 LIST_ITEMS = 8
@@ -41,7 +40,7 @@ def random_answer(schema: Mapping[str, Any], rng: random.Random) -> Any:
     return ""
 
 
-class RandomTemplate:
+class RandomTemplate(Scripted):
     """Writes a random answer, checks it and submits; the same answer for the same instance, group and sample.
 
     Args:
@@ -49,8 +48,8 @@ class RandomTemplate:
     """
 
     def __init__(self, task: Task) -> None:
+        super().__init__(())
         self._schema = task.answer_schema
-        self._actions: tuple[str, ...] = ()
 
     def reset(self, start: EpisodeStart) -> None:
         """Draw the answer of an episode."""
@@ -58,7 +57,3 @@ class RandomTemplate:
         answer = random_answer(self._schema, random.Random(seed))
         text = json.dumps(answer, indent=1, ensure_ascii=False)
         self._actions = (written("/workspace/answer.json", text), "check", "submit")
-
-    def act(self, history: Sequence[Exchange], observation: Observation) -> str | None:
-        """Return the action after those of the history."""
-        return self._actions[len(history)] if len(history) < len(self._actions) else None
