@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,6 +21,14 @@ PARENT = "tbmm"
 PERIOD_US = 100_000
 PATIENCE_S = 5.0
 NEEDED = ("memory", "pids")
+COUNTERS = (
+    ("oom_kills", "memory.events", "oom_kill"),
+    ("oom_kills", "memory.oom_control", "oom_kill"),
+    ("memory_hits", "memory.events", "max"),
+    ("memory_hits", "memory.failcnt", ""),
+    ("pids_hits", "pids.events", "max"),
+)
+"""Field of ``Counters``, file and the line of it; version 1 has some of the files, version 2 the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +68,12 @@ class Cgroup:
     def __init__(self, folders: list[tuple[Hierarchy, Path]]) -> None:
         """Take folders that exist."""
         self._folders = folders
+        self._counters = [
+            (field, folder / file, name)
+            for _, folder in folders
+            for field, file, name in COUNTERS
+            if (folder / file).exists()
+        ]
 
     @property
     def entrances(self) -> list[str]:
@@ -66,16 +81,11 @@ class Cgroup:
         return [str(folder / "cgroup.procs") for _, folder in self._folders]
 
     def counters(self) -> Counters:
-        """Return what the kernel counted so far."""
-
-        def total(*places: tuple[str, str]) -> int:
-            return sum(_counter(folder / file, name) for _, folder in self._folders for file, name in places)
-
-        return Counters(
-            oom_kills=total(("memory.events", "oom_kill"), ("memory.oom_control", "oom_kill")),
-            memory_hits=total(("memory.failcnt", ""), ("memory.events", "max")),
-            pids_hits=total(("pids.events", "max")),
-        )
+        """Return what the kernel counted so far; asked after every action."""
+        found: Counter[str] = Counter()
+        for field, path, name in self._counters:
+            found[field] += _counter(path, name)
+        return Counters(**found)
 
     def remove(self) -> bool:
         """Kill who may be alive in them, and remove the folders; return whether all are gone."""

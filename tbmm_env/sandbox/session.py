@@ -167,8 +167,8 @@ class SessionBox:
         if self._closed:
             self._lost = "the box was closed meanwhile"
         else:
-            _, evidence = fault.of_end(self._channel.counters(silent=silent), silent=silent)
-            if evidence:
+            whose, evidence = fault.of_end(self._channel.counters(silent=silent), silent=silent)
+            if whose == "agent_broke_box":
                 self._died = f"{evidence} ({reason})"
             else:
                 self._lost = f"the box was lost: {reason}; {self._channel.diagnosis()}"

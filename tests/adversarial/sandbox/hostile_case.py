@@ -108,8 +108,6 @@ class Case:
         collected: status of the answer at the end, or its bytes; None leaves that to ``check``.
         again: whether the box must be usable after the answer was collected; a box that died is not.
         check: looks at what came of it; raises AssertionError.
-        unmended: a fault of ours that the case shows; the suite fails as soon as it is mended, to have this taken out.
-        unmended_on: the backends that have the fault.
         gap: backend to the first word of the entry of its table that says why less is promised there.
     """
 
@@ -120,8 +118,6 @@ class Case:
     collected: FileStatus | bytes | None = "missing"
     again: bool = True
     check: Check | None = None
-    unmended: str = ""
-    unmended_on: tuple[str, ...] = ("bwrap", "docker")
     gap: Mapping[str, str] = field(default_factory=dict)
 
 
