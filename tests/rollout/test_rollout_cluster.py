@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import ray_surroundings
 import rollout_policies
 from conftest import missing
 
@@ -21,12 +22,7 @@ try:
 except ImportError:  # an optional dependency
     Cluster = None
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
-    pytest.mark.filterwarnings("ignore::FutureWarning:ray"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Ray leaves logs and pipes of its daemons open
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = ray_surroundings.WARNINGS
 TASK = "cumcm-2024-a"
 STORE_BYTES = 80 * 2**20
 
@@ -36,9 +32,7 @@ def cluster() -> Iterator[Any]:
     """A head without cores and two hosts with two each, as far as Ray knows."""
     if Cluster is None:
         missing("Ray is not installed")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(Path(__file__).parent))
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    with ray_surroundings.environment():
         made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "object_store_memory": STORE_BYTES})
         try:
             for _ in range(2):

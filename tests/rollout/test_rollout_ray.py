@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import ray_surroundings
 import rollout_policies
 from conftest import missing
 
@@ -31,12 +32,7 @@ try:
 except ImportError:  # an optional dependency
     ray = None
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
-    pytest.mark.filterwarnings("ignore::FutureWarning:ray"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Ray leaves logs and pipes of its daemons open
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = ray_surroundings.WARNINGS
 
 TASK = "cumcm-2024-a"
 
@@ -46,9 +42,7 @@ def local_ray() -> Iterator[None]:
     """One Ray for many tests; its workers can import the policies beside this file."""
     if ray is None:
         missing("Ray is not installed")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(Path(__file__).parent))
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    with ray_surroundings.environment():
         ray.init(address="local", include_dashboard=False, log_to_driver=False, logging_level="ERROR",
                  num_cpus=2, object_store_memory=100 * 2**20)  # fmt: skip
         yield
