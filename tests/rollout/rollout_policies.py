@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tbmm_env.record import Observation
@@ -60,8 +61,9 @@ class KillBoxes(Once):
 
     def harm(self) -> None:
         for pid in descendants(os.getpid()):
-            if b"--unshare-net" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
-                os.kill(pid, signal.SIGKILL)
+            with suppress(FileNotFoundError, ProcessLookupError):  # it has ended by itself meanwhile
+                if b"--unshare-net" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+                    os.kill(pid, signal.SIGKILL)
 
 
 class Sleep(Once):

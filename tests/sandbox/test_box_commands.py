@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -46,6 +47,15 @@ def test_a_shell_that_can_no_longer_report_waits_and_is_left_by_exit(tried: Any)
     assert tried.run("true").ending == "awaiting_input"
     assert tried.run("exit").ending == "shell_restarted"
     assert tried.text("echo fine") == "fine\n"
+
+
+def test_a_shell_that_dies_before_it_reads_the_command_costs_nothing(start: Callable[..., Any]) -> None:
+    tried = start(no_output_s=60.0)
+    tried.run("cd /tmp; bash -c 'sleep 0.5; kill -STOP $PPID; sleep 4; kill -KILL $PPID' &")
+    time.sleep(2.5)
+    result = tried.run("pwd; echo once >> /workspace/runs; cat /workspace/runs; rm /workspace/runs", wall_s=20.0)
+    assert (result.ending, result.exit_status) == ("exited", 0)
+    assert b"/workspace\nonce\n" in result.head + result.tail
 
 
 def test_a_forged_end_does_not_shift_later_answers(tried: Any) -> None:

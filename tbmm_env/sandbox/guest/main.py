@@ -185,9 +185,12 @@ class Helper:
         if status is not None:
             self._drain("exited", status)
         elif self.shell_ended is not None:
-            ended = self.shell_ended
+            ended, unread = self.shell_ended, self.terminal.unread_command()
             self._new_shell()
-            self._drain("shell_restarted", ended)
+            if unread is not None:
+                self.terminal.run(unread)
+            else:
+                self._drain("shell_restarted", ended)
         elif now >= self.until:
             self.phase, self.until, self.next_stop = "stopping", now + STOP_PATIENCE_S, now + STOP_AGAIN_S
             self.terminal.interrupt()
@@ -206,11 +209,8 @@ class Helper:
             self._drain("wall_limit", None)
         elif self.shell_ended is not None:
             self._new_shell()
-            self.note = (
-                b"\n[the shell was ended with the command and started anew in "
-                + self.environment["HOME"].encode()
-                + b"]\n"
-            )
+            home = self.environment["HOME"].encode()
+            self.note = b"\n[the shell was ended with the command and started anew in %s]\n" % home
             self._drain("wall_limit", None)
         elif now >= self.until:
             self.terminal.kill_shell()

@@ -62,7 +62,7 @@ class Terminal:
         self._mark_left = b""
         self._carry = b""
         self._later = b""
-        self._typing = b""
+        self._typing = self._line = b""
         self.capture = Capture(most_bytes)
         self.shell = 0
         self.shell_has_spoken = False
@@ -118,8 +118,21 @@ class Terminal:
         asks = self._last_status and (b"$?" in command or b"${?" in command)
         before = b"(exit %d);" % self._last_status if asks else b""  # the status of the action before
         leaves = command.strip() == b"exit"  # typed itself, so that it works in a shell that has lost eval
-        self._typing = quiet + (b" exit\n" if leaves else b' eval "%s$(</dev/fd/%d)"\n' % (before, COMMAND_FD))
+        self._line = quiet + (b" exit\n" if leaves else b' eval "%s$(</dev/fd/%d)"\n' % (before, COMMAND_FD))
+        self._typing = self._line
         self.push()
+
+    def unread_command(self) -> bytes | None:
+        """Return the present command if bash, once at work, has ended and read nothing of it.
+
+        A program may have left the terminal so that bash, back from it, reads the end of its input and leaves, just
+        when the next command is typed.
+        """
+        with suppress(OSError):
+            unread = struct.unpack("i", fcntl.ioctl(self._own, termios.FIONREAD, struct.pack("i", 0)))[0]
+            if self.shell_has_spoken and self._word and unread >= len(self._line) - len(self._typing) > 0:
+                return os.pread(self._command, os.fstat(self._command).st_size, 0)
+        return None
 
     def type(self, text: bytes) -> bool:
         """Type text for the program that waits; return whether every line fits the terminal."""
