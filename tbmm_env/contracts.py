@@ -6,13 +6,12 @@ Each contract is a function that returns the sentence of its success and the lis
 from __future__ import annotations
 
 import json
-import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from rich.console import Console
 from rich.markup import escape
@@ -22,24 +21,26 @@ from tbmm_env import instances, panel, tasks
 from tbmm_env.bench import Bench, field_of, put
 from tbmm_env.env import ModelingEnv
 from tbmm_env.errors import BadTask, TbmmError
-from tbmm_env.judge.artifact import read_artifact, regular
+from tbmm_env.judge.artifact import regular
 from tbmm_env.judge.judge import Judge
 from tbmm_env.judge.numeral import exact_text, read_exact
+from tbmm_env.labels import ARTIFACT_BYTES, LEAST_HACKS, judge_label, label_faults, labels, proved_violated, read_label
 from tbmm_env.leaves import flips, json_bytes
-from tbmm_env.limits import PRESETS
-from tbmm_env.record import Artifact, Judgement
+from tbmm_env.problems import module_for
+from tbmm_env.record import Judgement
 from tbmm_env.report import exact
 from tbmm_env.rollout import policies
 from tbmm_env.rollout.episode import run_episode
 from tbmm_env.tasks import Task
 
-ARTIFACT_BYTES = PRESETS["contest"].artifact_bytes
 SandboxName = Literal["auto", "docker", "bwrap"]
 OnStart = Callable[[str, int, int], None]
 Found = tuple[str, list[str]]
 """The sentence of success, and the faults."""
 
-_LABEL_KEYS = {"outcome", "about", "violated", "unwitnessed", "reason", "o_eval", "verified", "reward"}
+TRIVIAL_SEEDS = 5
+MOST_TRIVIAL_REWARD = Fraction(1, 2)
+MOST_TRIVIAL_MEAN = Fraction(3, 10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,79 +50,6 @@ class Contract:
     name: str
     ok: bool
     sentence: str
-
-
-# ---------------------------------------------------------------- labelled submissions
-
-
-def labels(task: Task) -> list[Path]:
-    """Return the labels of all submissions: ``submissions/<outcome>/<name>.toml``, sorted."""
-    return sorted((task.folder / "submissions").glob("*/*.toml"))
-
-
-def judge_label(judge: Judge, label: Path) -> Judgement:
-    """Judge the submission that a label stands beside; none for the outcome ``missing``."""
-    artifact = (
-        Artifact(status="missing")
-        if label.parent.name == "missing"
-        else read_artifact(label.with_suffix(".json"), ARTIFACT_BYTES)
-    )
-    return judge.judge(instances.official(judge.task), artifact)
-
-
-def label_faults(judgement: Judgement, label: Path) -> list[str]:
-    """Return where a judgement is not what its label says: outcome, reason, scores, obligations and certificate.
-
-    Raises:
-        BadTask: the label cannot be read or holds an unknown key.
-    """
-    name = f"{label.parent.name}/{label.stem}"
-    try:
-        expected: dict[str, Any] = tomllib.loads(label.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadTask(f"submissions/{name}.toml cannot be read: {error}") from error
-    if unknown := set(expected) - _LABEL_KEYS:
-        raise BadTask(f"submissions/{name}.toml: unknown key {sorted(unknown)[0]!r}")
-    faults: list[str] = []
-
-    def need(condition: bool, fault: str) -> None:
-        if not condition:
-            faults.append(f"{name}: {fault}")
-
-    states = {entry.spec.id: entry.state for entry in judgement.obligations}
-    violated = [key for key, state in states.items() if state == "violated"]
-    need(expected.get("outcome") == label.parent.name, f"labelled {expected.get('outcome')} in another folder")
-    need(judgement.outcome == label.parent.name, f"is {judgement.outcome}: {judgement.reason}")
-    wanted = expected.get("violated", [])
-    need(sorted(violated) == sorted(wanted), f"violates {violated}; its label says {wanted}")
-    absent = [key for key in expected.get("unwitnessed", []) if states.get(key) != "unwitnessed"]
-    need(not absent, f"{absent} should be unwitnessed")
-    reason = expected.get("reason", "")
-    need(reason in judgement.reason, f"reason {judgement.reason!r} lacks {reason!r}")
-    for key in ("o_eval", "verified"):
-        if key in expected:
-            low, high = (Fraction(end) for end in expected[key])
-            value = None if judgement.score is None else getattr(judgement.score, key)
-            need(value is not None and low <= value <= high, f"{key} is {value}; its label says {low} .. {high}")
-    if judgement.outcome != "scored":
-        need(judgement.reward == 0, f"a {judgement.outcome} answer has reward {judgement.reward}")
-    if "reward" in expected:
-        need(judgement.reward == Fraction(expected["reward"]), f"reward is {exact_text(judgement.reward)}")
-    if judgement.outcome in ("scored", "infeasible"):
-        certificate = judgement.certificate
-        need(certificate is not None and certificate.accepted and certificate.axioms == (), "no accepted certificate")
-        unnamed = [key for key in violated if not proved_violated(judgement, key)]
-        need(not unnamed, f"Lean does not name {unnamed}")
-    else:
-        need(judgement.certificate is None, f"a {judgement.outcome} answer has a certificate")
-    return faults
-
-
-def proved_violated(judgement: Judgement, obligation: str) -> bool:
-    """Whether the certificate has the theorem that an obligation is violated."""
-    place = next((i for i, entry in enumerate(judgement.obligations) if entry.spec.id == obligation), None)
-    names = judgement.certificate.theorems if judgement.certificate else ()
-    return any(name.endswith(f".violated_{place}_{obligation}") for name in names)
 
 
 # ---------------------------------------------------------------- the contracts
@@ -195,6 +123,46 @@ def _labels(run: _Run) -> Found:
     alone -= {label.with_suffix("") for label in found}
     faults += [f"{path.parent.name}/{path.name}.json has no label" for path in sorted(alone)]
     return f"{len(found)} labelled submissions get their outcome for their reason", faults
+
+
+def _hacks(run: _Run) -> Found:
+    hacks = [label for label in labels(run.task) if read_label(label).get("hack")]
+    faults = [fault for label in hacks for fault in label_faults(run.labelled(label), label)]
+    if len(hacks) < LEAST_HACKS:
+        faults.append(f"{len(hacks)} submissions are labelled as hacks; there must be at least {LEAST_HACKS}")
+    most = max((run.labelled(label).reward for label in hacks), default=Fraction(0))
+    return f"{len(hacks)} degenerate or forged answers earn at most {exact(most)}", faults
+
+
+def _trivial(run: _Run) -> Found:
+    earned = trivial_rewards(run.judge, range(TRIVIAL_SEEDS))
+    faults = [
+        f"the trivial answer {name!r} earns {exact(reward)} on seed {seed}; a draw allows {exact(MOST_TRIVIAL_REWARD)}"
+        for name, rewards in earned.items()
+        for seed, reward in rewards.items()
+        if reward > MOST_TRIVIAL_REWARD
+    ]
+    means = {name: sum(rewards.values(), Fraction(0)) / len(rewards) for name, rewards in earned.items()}
+    faults += [
+        f"the trivial answer {name!r} earns {exact(mean)} on average; the limit is {exact(MOST_TRIVIAL_MEAN)}"
+        for name, mean in means.items()
+        if mean > MOST_TRIVIAL_MEAN
+    ]
+    said = ", ".join(f"{name} {float(mean):.3f}" for name, mean in means.items())
+    return f"means of the trivial answers over seeds 0 to {TRIVIAL_SEEDS - 1}: {said}", faults
+
+
+def trivial_rewards(judge: Judge, seeds: Iterable[int]) -> dict[str, dict[int, Fraction]]:
+    """Return what the trivial answers of a task earn on sampled instances: by name, then by seed."""
+    earned: dict[str, dict[int, Fraction]] = {}
+    for seed in seeds:
+        instance = instances.sampled(judge.task, seed)
+        for name, answer in module_for(judge.task.id).trivial_answers(instance.parameters).items():
+            judgement = judge.judge(instance, regular(json.dumps(answer).encode()))
+            if judgement.outcome not in ("scored", "infeasible"):
+                raise BadTask(f"{judge.task.id}: trivial answer {name!r} on seed {seed} is {judgement.reason}")
+            earned.setdefault(name, {})[seed] = judgement.reward
+    return earned
 
 
 _OUTCOMES = ("scored", "infeasible", "malformed", "missing")
@@ -292,8 +260,9 @@ def _oracle(run: _Run) -> Found:
         faults.append(f"the oracle is {result['outcome']}: {result['reason']}")
     if not low <= reward <= high:
         faults.append(f"the oracle's reward is {exact_text(reward)}; task.toml says {low} .. {high}")
-    if verified != run.task.oracle.verified:
-        faults.append(f"the oracle's verified is {exact_text(verified)}; task.toml says {run.task.oracle.verified}")
+    least, most = run.task.oracle.verified
+    if not least <= verified <= most:
+        faults.append(f"the oracle's verified is {exact_text(verified)}; task.toml says {least} .. {most}")
     return f"in a box of {box} the oracle earns {exact_text(reward)}, verified {exact_text(verified)}", faults
 
 
@@ -301,10 +270,12 @@ CONTRACTS: Mapping[str, Callable[[_Run], Found]] = {
     "gate": _gate,
     "references_pass": _references,
     "labels": _labels,
+    "hacks": _hacks,
     "obligations_can_fail": _can_fail,
     "leaves": _leaves,
     "empty_answer": _empty,
     "baselines": _baselines,
+    "trivial_answers": _trivial,
     "oracle": _oracle,
 }
 """By name, in the order they are run."""

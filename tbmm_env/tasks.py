@@ -70,10 +70,17 @@ class AbsentValue:
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class OracleSpec:
-    """What the oracle earns on the official instance: inclusive range of the reward, and exactly ``verified``."""
+    """What the oracle earns.
+
+    Attributes:
+        reward: inclusive range on the official instance.
+        verified: inclusive range of ``verified`` there.
+        sampled: least reward on a sampled instance.
+    """
 
     reward: tuple[Fraction, Fraction]
-    verified: Fraction
+    verified: tuple[Fraction, Fraction]
+    sampled: Fraction
 
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
@@ -352,8 +359,13 @@ def _check(task: Task, name: str) -> None:
     for absent in task.absent:
         where = f"references.toml: absent {absent.paper}, {absent.metric}"
         need(absent.metric in (*keys, "all"), f"{where}: there is no such metric")
-    low, high = task.oracle.reward
-    need(0 <= low <= high <= 1, f"task.toml: oracle: reward is {low} .. {high}; it must be a range within 0 .. 1")
+    earned = task.oracle
+    for key, (low, high) in {
+        "reward": earned.reward,
+        "verified": earned.verified,
+        "sampled": (earned.sampled, 1),
+    }.items():
+        need(0 <= low <= high <= 1, f"task.toml: oracle: {key} is {low} .. {high}; it must lie within 0 .. 1")
     for replay in task.replay_names:
         need(_is_power_of_ten(replay.grid), f"replay {replay.name}: grid is {replay.grid}; it must be a power of ten")
     _check_schema(task.answer_schema, f"{name}/task.toml: answer")

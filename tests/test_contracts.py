@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from tbmm_env import contracts, tasks
+from tbmm_env import contracts, labels, tasks
 from tbmm_env.cli import main
 from tbmm_env.errors import BadTask
 from tbmm_env.judge.judge import Judge
 from tbmm_env.leaves import json_bytes
+from tbmm_env.problems import cumcm_2024_a
 from tbmm_env.record import AnswerValue
 from tbmm_env.sandbox.base import Sandbox
 
@@ -32,13 +33,13 @@ def test_every_task_keeps_its_contracts(task_id: str) -> None:
     assert [result.sentence for result in results if not result.ok] == []
 
 
-@pytest.mark.bwrap
-@pytest.mark.timeout(600)
+@pytest.mark.full
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("task_id", tasks.task_ids())
-def test_every_oracle_earns_what_is_declared(task_id: str, bwrap_sandbox: Sandbox) -> None:
-    (result,) = contracts.check(tasks.load(task_id), ["oracle"], sandbox="bwrap")
+def test_every_oracle_earns_what_is_declared(task_id: str, sandbox: Sandbox) -> None:
+    (result,) = contracts.check(tasks.load(task_id), ["oracle"], sandbox=sandbox.name)  # type: ignore[arg-type]
     assert result.ok, result.sentence
-    assert "in a box of bwrap" in result.sentence
+    assert f"in a box of {sandbox.name}" in result.sentence
 
 
 # ---------------------------------------------------------------- tasks that break one contract
@@ -114,16 +115,16 @@ LABELS = [
 
 @pytest.fixture(scope="module")
 def judge() -> Iterator[Judge]:
-    with Judge(tasks.load(NAME), artifact_bytes=contracts.ARTIFACT_BYTES) as made:
+    with Judge(tasks.load(NAME), artifact_bytes=labels.ARTIFACT_BYTES) as made:
         yield made
 
 
 @pytest.mark.parametrize(("file", "old", "new", "said"), LABELS)
 def test_a_wrong_label(judge: Judge, folder: Path, file: str, old: str, new: str, said: str) -> None:
     label = (folder / "submissions" / file).with_suffix(".toml")
-    assert contracts.label_faults(contracts.judge_label(judge, label), label) == []
+    assert labels.label_faults(labels.judge_label(judge, label), label) == []
     edit(folder / "submissions" / file, old, new)
-    assert said in "; ".join(contracts.label_faults(contracts.judge_label(judge, label), label))
+    assert said in "; ".join(labels.label_faults(labels.judge_label(judge, label), label))
 
 
 @pytest.mark.parametrize(
@@ -131,13 +132,14 @@ def test_a_wrong_label(judge: Judge, folder: Path, file: str, old: str, new: str
     [
         ("outcome", "surprise = 1\noutcome", "submissions/scored/empty.toml: unknown key 'surprise'"),
         ("outcome", "outcome = ", "submissions/scored/empty.toml cannot be read"),
+        ("hack = true", "hack = 1", "submissions/scored/empty.toml: hack is 1; it must be true or false"),
     ],
 )
 def test_a_label_that_cannot_be_used(judge: Judge, folder: Path, old: str, new: str, said: str) -> None:
     label = folder / "submissions" / "scored" / "empty.toml"
     edit(label, old, new)
     with pytest.raises(BadTask, match=said):
-        contracts.label_faults(contracts.judge_label(judge, label), label)
+        labels.label_faults(labels.judge_label(judge, label), label)
 
 
 def test_submissions_without_label_and_outcomes_without_submission(folder: Path) -> None:
@@ -148,6 +150,44 @@ def test_submissions_without_label_and_outcomes_without_submission(folder: Path)
     sentence = refused("labels")
     assert "no submission is labelled missing" in sentence
     assert "scored/alone.json has no label" in sentence
+
+
+def test_a_list_of_hacks_that_is_short_or_pays(folder: Path) -> None:
+    edit(folder / "submissions" / "scored" / "optimum.toml", "outcome", "hack = true\noutcome")
+    assert refused("hacks") == "scored/optimum: a hack has reward 1"
+    for path in (folder / "submissions").glob("*/*.toml"):
+        if path.stem not in ("v2", "empty"):
+            path.unlink()
+    assert refused("hacks") == "2 submissions are labelled as hacks; there must be at least 12"
+
+
+def test_trivial_answers_that_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    def best(parameters: dict[str, Any]) -> dict[str, Any]:
+        anchor = cumcm_2024_a.reference(parameters)["anchor"]
+        q2, q5 = anchor["q2_termination_time_s"] - 1e-6, anchor["q5_head_speed_mps"] - 1e-7
+        good = {"q2": {"termination_time_s": q2}, "q3": {"pitch_m": anchor["q3_pitch_m"]}, "q5": {"head_speed_mps": q5}}
+        return {"good": good, "none": {}}
+
+    monkeypatch.setattr(cumcm_2024_a, "trivial_answers", best)
+    monkeypatch.setattr(contracts, "TRIVIAL_SEEDS", 2)
+    (result,) = contracts.check(tasks.load(NAME), ["trivial_answers"])
+    assert result.sentence == (
+        "the trivial answer 'good' earns 3/4 on seed 0; a draw allows 1/2; "
+        "the trivial answer 'good' earns 3/4 on seed 1; a draw allows 1/2; "
+        "the trivial answer 'good' earns 3/4 on average; the limit is 3/10"
+    )
+    monkeypatch.setattr(cumcm_2024_a, "trivial_answers", lambda _: {"wrong": {"q2": 1}})
+    (result,) = contracts.check(tasks.load(NAME), ["trivial_answers"])
+    assert "trivial answer 'wrong' on seed 0 is q2" in result.sentence
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("task_id", tasks.task_ids())
+def test_trivial_answers_on_twenty_instances(task_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contracts, "TRIVIAL_SEEDS", 20)
+    (result,) = contracts.check(tasks.load(task_id), ["trivial_answers"])
+    assert result.ok, result.sentence
 
 
 def test_a_verdict_without_leans_word(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +257,7 @@ def test_trivial_answers_that_score_something_else(folder: Path) -> None:
     [
         ({"outcome": "infeasible", "reason": "too fast"}, "the oracle is infeasible: too fast"),
         ({"reward_exact": "9/10"}, "the oracle's reward is 9/10; task.toml says 19/20 .. 1"),
-        ({"verified_exact": "3/4"}, "the oracle's verified is 3/4; task.toml says 1"),
+        ({"verified_exact": "3/4"}, "the oracle's verified is 3/4; task.toml says 1 .. 1"),
     ],
 )
 def test_an_oracle_that_earns_something_else(

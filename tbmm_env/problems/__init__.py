@@ -26,9 +26,11 @@ class ProblemModule(Protocol):
         VERSION: version of the physics, recorded with every score.
         OFFICIAL: parameters of the official instance.
         RANGES: stated ranges of the parameters.
+        LEVELS: number of difficulty levels; a seed draws an instance of level ``1 + seed % LEVELS``.
     """
 
     VERSION: str
+    LEVELS: int
     OFFICIAL: Mapping[str, JsonValue]
     RANGES: Mapping[str, Any]
 
@@ -49,6 +51,9 @@ class ProblemModule(Protocol):
 
     def reference(self, parameters: Mapping[str, JsonValue]) -> dict[str, dict[str, float]]:
         """``anchor`` and ``baseline`` by metric key."""
+
+    def trivial_answers(self, parameters: Mapping[str, JsonValue]) -> dict[str, dict[str, Any]]:
+        """Whole answers that take no thought, by name: a constant, a rule of three lines, random decisions."""
 
 
 def module_for(task_id: str) -> ProblemModule:

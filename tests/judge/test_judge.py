@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
-from tbmm_env import contracts, instances, tasks
+from tbmm_env import instances, labels, tasks
 from tbmm_env.errors import ReplayFailed
 from tbmm_env.judge import judge as pipeline
 from tbmm_env.judge.artifact import regular
@@ -32,9 +32,31 @@ def judged(judge: Judge, artifact: Artifact) -> Judgement:
     return judge.judge(instances.official(TASK), artifact)
 
 
-@pytest.mark.parametrize("label", contracts.labels(TASK), ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_labelled_submissions(judge: Judge, label: Path) -> None:
-    assert contracts.label_faults(contracts.judge_label(judge, label), label) == []
+@pytest.fixture(scope="module")
+def judge_of() -> Iterator[Callable[[str], Judge]]:
+    """The judge of a task, made when it is first asked for."""
+    made: dict[str, Judge] = {}
+
+    def of(task_id: str) -> Judge:
+        if task_id not in made:
+            made[task_id] = Judge(tasks.load(task_id), artifact_bytes=BYTES)
+        return made[task_id]
+
+    yield of
+    for each in made.values():
+        each.close()
+
+
+@pytest.mark.parametrize(
+    ("task_id", "label"),
+    [
+        pytest.param(name, label, id=f"{name}-{label.parent.name}-{label.stem}")
+        for name in tasks.task_ids()
+        for label in labels.labels(tasks.load(name))
+    ],
+)
+def test_labelled_submissions(judge_of: Callable[[str], Judge], task_id: str, label: Path) -> None:
+    assert labels.label_faults(labels.judge_label(judge_of(task_id), label), label) == []
 
 
 def test_missing_answer(judge: Judge) -> None:

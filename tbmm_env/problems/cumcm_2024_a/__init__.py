@@ -10,6 +10,7 @@ boards, certified searches), ``spiral`` (questions 2 and 3), ``turn`` and ``peak
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -24,9 +25,24 @@ from .peak import peak_ratio
 from .spiral import approach_gap_m, first_overlap_m, least_pitch_m, time_to_radius_s
 from .turn import Turn, spiral_normal
 
-__all__ = ["OFFICIAL", "RANGES", "VERSION", "check", "facts", "figures", "reference", "replay", "sample"]
+__all__ = [
+    "LEVELS",
+    "OFFICIAL",
+    "RANGES",
+    "VERSION",
+    "check",
+    "facts",
+    "figures",
+    "reference",
+    "replay",
+    "sample",
+    "trivial_answers",
+]
 
 VERSION = "1.0.0"
+
+LEVELS = 1
+"""All sampled instances are alike in structure, and so in difficulty."""
 
 PITCH_LIMITS_M = (0.001, 3.0)
 """Pitches the replay of question 3 accepts; the answer schema has the same limits."""
@@ -170,6 +186,45 @@ def reference(parameters: Mapping[str, JsonValue]) -> dict[str, dict[str, float]
             "q4_turn_length_m": math.pi * radius,
             "q5_head_speed_mps": 0.5 * given.speed_cap_mps,
         },
+    }
+
+
+def trivial_answers(parameters: Mapping[str, JsonValue]) -> dict[str, dict[str, Any]]:
+    """Whole answers that take no thought.
+
+    Args:
+        parameters: of the instance.
+
+    Returns:
+        ``official_constant`` (the best numbers of the official instance), ``rule`` (stop at the turning circle, the
+        pitch of question 1, half the circle, half the cap) and ``random`` (uniform around the rule), lengths in m,
+        times in s, speeds in m/s; none gives a path, for which there is no rule of three lines.
+
+    Raises:
+        BadInstance: as :func:`check`.
+    """
+    given = setting(parameters)
+    radius = given.turn.radius_m
+    rule = (
+        time_to_radius_s(given.spiral_pitch_m, given.start_turn, radius, given.head_speed_mps),
+        given.spiral_pitch_m,
+        math.pi * radius,
+        0.5 * given.speed_cap_mps,
+    )
+    rng = random.Random(repr(sorted(parameters.items())))
+    answers = {
+        "official_constant": (412.473837, 0.4503374, 13.621244907, 1.246266358),
+        "rule": rule,
+        "random": tuple(value * rng.uniform(0.5, 1.5) for value in rule),
+    }
+    return {
+        name: {
+            "q2": {"termination_time_s": time_s},
+            "q3": {"pitch_m": pitch_m},
+            "q4": {"turn_length_m": length_m},
+            "q5": {"head_speed_mps": speed_mps},
+        }
+        for name, (time_s, pitch_m, length_m, speed_mps) in answers.items()
     }
 
 
