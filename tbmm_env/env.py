@@ -58,6 +58,8 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
         task: task id, for example ``cumcm-2024-a``.
         sandbox: ``auto``, ``docker``, ``bwrap``, or a sandbox object of the user's own.
         instance: ``official`` (evaluation only) or ``sampled``.
+        level: difficulty of the sampled instances that :meth:`reset` draws; default: any level. A seed given to
+            :meth:`reset` decides by itself: it is of level ``1 + seed % levels``.
         budget: ``contest`` or ``train``; see :mod:`tbmm_env.limits`.
         language: of statement and contract, ``en`` or ``zh``.
         limits: budgets of the user's own instead of the preset.
@@ -80,6 +82,7 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
         *,
         sandbox: SandboxName | Sandbox = "auto",
         instance: Literal["official", "sampled"] = "official",
+        level: int | None = None,
         budget: BudgetName = "contest",
         language: Language = "en",
         limits: Limits | None = None,
@@ -101,6 +104,13 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
         self.render_mode = render_mode
         self._budget = budget
         self._which = instance
+        self._level = level
+        if level is not None:
+            if instance != "sampled":
+                raise UsageError(
+                    f"level is {level!r}, and instance is {instance!r}; only sampled instances have levels"
+                )
+            instances.seed_of_level(self.task, level, 0)
         self._sandbox_choice = sandbox
         self._sandbox: Sandbox | None = None
         self._warm = warm
@@ -289,7 +299,11 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
             return instances.given(self.task, parameters)
         if self._which == "official":
             return instances.official(self.task)
-        return instances.sampled(self.task, int(self.np_random.integers(2**31)) if seed is None else seed)
+        if seed is None:
+            seed = int(self.np_random.integers(2**31))
+            if self._level is not None:
+                seed = instances.seed_of_level(self.task, self._level, max(0, seed - instances.levels(self.task)))
+        return instances.sampled(self.task, seed)
 
     def _choose_sandbox(self) -> Sandbox:
         if not isinstance(self._sandbox_choice, str):

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from tbmm_env.errors import BadInstance, BadTask
+from tbmm_env.errors import BadInstance, BadTask, UsageError
 from tbmm_env.limits import KIB, MIB, Limits
 from tbmm_env.problems import module_for
 from tbmm_env.record import Instance, JsonValue, Language
@@ -39,6 +39,23 @@ def sampled(task: Task, seed: object) -> Instance:
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
         raise BadInstance(f"instance seed is {seed!r}; it must be an integer in [0, 2**63)")
     return Instance(task=task.id, version=task.version, seed=seed, parameters=module_for(task.id).sample(seed))
+
+
+def levels(task: Task) -> int:
+    """Return how many difficulty levels sampled instances have; seed n is of level ``1 + n % levels``."""
+    return module_for(task.id).LEVELS
+
+
+def seed_of_level(task: Task, level: object, least: int) -> int:
+    """Return the first seed, ``least`` or later, whose instance is of a level.
+
+    Raises:
+        UsageError: the task has no such level.
+    """
+    most = levels(task)
+    if isinstance(level, bool) or not isinstance(level, int) or not 1 <= level <= most:
+        raise UsageError(f"level is {level!r}; {task.id} has levels 1 to {most}")
+    return least + (level - 1 - least) % most
 
 
 def given(task: Task, parameters: Mapping[str, JsonValue]) -> Instance:

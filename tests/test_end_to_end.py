@@ -1,6 +1,7 @@
-"""The oracle as an agent: official and sampled instances on real boxes, the same verdict bytes on both.
+"""The oracle of every task as an agent: sampled instances on real boxes, the same verdict bytes on both.
 
-Twenty seeds run on bubblewrap, the official instance and seed 0 on Docker too; ``--full`` runs all on both.
+Two sampled instances a task run in every run, on both boxes; ``--full`` runs twenty. The official instance, which may
+take the oracle minutes, is a contract (``tbmm check-task``).
 """
 
 from __future__ import annotations
@@ -14,75 +15,53 @@ import time
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tbmm_env import tasks
 from tbmm_env.env import ModelingEnv
+from tbmm_env.judge.numeral import read_exact
 from tbmm_env.rollout import policies
 from tbmm_env.rollout.episode import run_episode
 from tbmm_env.sandbox.base import Sandbox
 from tbmm_env.sandbox.docker import LABEL
 
-TASK = tasks.load("cumcm-2024-a")
-
 
 @pytest.fixture(scope="module")
-def environments() -> Iterator[dict[str, ModelingEnv]]:
-    made: dict[str, ModelingEnv] = {}
+def environments() -> Iterator[dict[tuple[str, str], ModelingEnv]]:
+    made: dict[tuple[str, str], ModelingEnv] = {}
     yield made
     for env in made.values():
         env.close()
 
 
-def play(environments: dict[str, ModelingEnv], sandbox: Sandbox, seed: int | None) -> dict[str, Any]:
-    if sandbox.name not in environments:
-        environments[sandbox.name] = ModelingEnv(TASK.id, sandbox=sandbox, budget="contest")
-    options = None if seed is None else {"instance": {"seed": seed}}
-    result = run_episode(environments[sandbox.name], policies.oracle(TASK), options=options)
-    assert result.steps == 4
-    return dict(result.judgement)
-
-
-@lru_cache(maxsize=64)
-def remembered(seed: int | None) -> list[str]:
+@lru_cache(maxsize=256)
+def remembered(task_id: str, seed: int) -> list[str]:
     """Judgement bytes seen for a seed, whichever box they come from."""
     return []
 
 
-def check(judgement: dict[str, Any], seed: int | None) -> None:
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.full) for seed in range(2, 20))])
+@pytest.mark.parametrize("task_id", tasks.task_ids())
+def test_oracle_on_sampled_instances(
+    environments: dict[tuple[str, str], ModelingEnv], sandbox: Sandbox, task_id: str, seed: int
+) -> None:
+    task = tasks.load(task_id)
+    if (sandbox.name, task_id) not in environments:
+        environments[sandbox.name, task_id] = ModelingEnv(task_id, sandbox=sandbox, budget="contest")
+    env = environments[sandbox.name, task_id]
+    result = run_episode(env, policies.oracle(task), options={"instance": {"seed": seed}})
+    judgement = dict(result.judgement)
+    assert result.steps == 4
     assert judgement["outcome"] == "scored", judgement["reason"]
     assert judgement["certificate"]["accepted"] is True
     assert judgement["certificate"]["axioms"] == []
-    assert judgement["verified_exact"] == "1", judgement["reason"]
-    if seed is None:
-        assert judgement["reward"] >= 0.95
-    else:
-        assert judgement["reward_exact"] == "1"
-    seen = remembered(seed)
+    assert read_exact(judgement["reward_exact"]) >= task.oracle.sampled, judgement["reason"]
+    seen = remembered(task_id, seed)
     seen.append(json.dumps(judgement))
-    assert len(set(seen)) == 1  # the same bytes on every box
-
-
-@pytest.mark.parametrize("seed", [None, 0])
-def test_oracle_on_both_boxes(environments: dict[str, ModelingEnv], sandbox: Sandbox, seed: int | None) -> None:
-    check(play(environments, sandbox, seed), seed)
-
-
-@pytest.mark.bwrap
-@pytest.mark.parametrize("seed", range(1, 20))
-def test_oracle_on_sampled_instances(environments: dict[str, ModelingEnv], bwrap_sandbox: Sandbox, seed: int) -> None:
-    check(play(environments, bwrap_sandbox, seed), seed)
-
-
-@pytest.mark.full
-@pytest.mark.docker
-@pytest.mark.parametrize("seed", range(1, 20))
-def test_oracle_on_sampled_instances_with_docker(
-    environments: dict[str, ModelingEnv], docker_sandbox: Sandbox, seed: int
-) -> None:
-    check(play(environments, docker_sandbox, seed), seed)
+    if task.oracle.sampled == 1:
+        assert len(set(seen)) == 1  # the same bytes on every box
 
 
 # ---------------------------------------------------------------- the owner is killed
@@ -90,6 +69,7 @@ def test_oracle_on_sampled_instances_with_docker(
 OWNER = """
 import sys, time
 from tbmm_env.env import ModelingEnv
+from tbmm_env.judge.numeral import read_exact
 env = ModelingEnv("cumcm-2024-a", sandbox=sys.argv[1], budget="train")
 env.reset(seed=1)
 env.step("(setsid sleep 600 &) ; sleep 600 & echo started")

@@ -19,8 +19,10 @@ from tbmm_env import instances, tasks
 from tbmm_env.env import ModelingEnv
 from tbmm_env.errors import BadInstance, UnknownTask, UsageError
 from tbmm_env.limits import TRAIN
+from tbmm_env.problems import cumcm_2024_a
 from tbmm_env.record import Episode
 from tbmm_env.sandbox.base import Sandbox
+from tbmm_env.sandbox.scripted import ScriptedSandbox
 from tbmm_env.trajectory.store import Store
 
 TASK = "cumcm-2024-a"
@@ -41,10 +43,11 @@ def leave(text: str) -> str:
 # ---------------------------------------------------------------- Gymnasium's contract
 
 
-def test_check_env_without_warnings(sandbox: Sandbox) -> None:
+@pytest.mark.parametrize("task_id", tasks.task_ids())
+def test_check_env_without_warnings(sandbox: Sandbox, task_id: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        env = gymnasium.make(f"tbmm/{TASK}", sandbox=sandbox.name, budget="train", disable_env_checker=True)
+        env = gymnasium.make(f"tbmm/{task_id}", sandbox=sandbox.name, budget="train", disable_env_checker=True)
         try:
             check_env(env.unwrapped)
         finally:
@@ -130,6 +133,24 @@ def test_bad_options_are_refused_before_a_box_is_made(options: dict[str, Any]) -
     with pytest.raises(BadInstance):
         env.reset(options=options)
     env.close()
+
+
+def test_levels_are_a_matter_of_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cumcm_2024_a, "LEVELS", 5)
+    env = ModelingEnv(TASK, sandbox=ScriptedSandbox(), instance="sampled", level=3)
+    try:
+        drawn = {env.reset(seed=None)[1]["instance"]["seed"] for _ in range(3)}
+        assert len(drawn) == 3
+        assert {seed % 5 for seed in drawn} == {2}
+        assert env.reset(seed=10)[1]["instance"]["seed"] == 10  # a seed decides by itself
+    finally:
+        env.close()
+    assert [instances.seed_of_level(tasks.load(TASK), 3, least) for least in (0, 2, 3, 7, 8)] == [2, 2, 7, 7, 12]
+    for level in (0, 6, True, "1"):
+        with pytest.raises(UsageError, match=f"level is {level!r}; {TASK} has levels 1 to 5"):
+            ModelingEnv(TASK, instance="sampled", level=level)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="only sampled instances have levels"):
+        ModelingEnv(TASK, level=1)
 
 
 @pytest.mark.parametrize(

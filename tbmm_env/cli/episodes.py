@@ -10,7 +10,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from tbmm_env import tasks
+from tbmm_env import instances, tasks
 from tbmm_env.cli.console import (
     Commands,
     command,
@@ -89,12 +89,15 @@ def _run(args: argparse.Namespace) -> int:
 
 def _rollout(args: argparse.Namespace) -> int:
     official = args.instance == "official"
+    named = [name.strip().removeprefix("tbmm/") for name in args.tasks.split(",") if name.strip()]
+    first_seed, stride = _seeds(named, args.level, args.first_seed, official)
     plan = Plan(
-        [name.strip().removeprefix("tbmm/") for name in args.tasks.split(",") if name.strip()],
+        named,
         1 if official else args.instances,
         args.group_size,
         groups=args.groups,
-        first_seed=args.first_seed,
+        first_seed=first_seed,
+        stride=stride,
         official=official,
     )
     with Display(progress) as display:
@@ -126,6 +129,18 @@ def _rollout(args: argparse.Namespace) -> int:
     if summary.stopped == INTERRUPTED:
         return 130
     return 0 if summary.complete else 1
+
+
+def _seeds(named: list[str], level: int | None, first_seed: int, official: bool) -> tuple[int, int]:
+    """First seed and stride that keep to a level; all tasks must have the same number of levels."""
+    if level is None or not named:
+        return first_seed, 1
+    if official:
+        raise UsageError(f"--level is {level}; the official instance has no level")
+    counts = {name: instances.levels(tasks.load(name)) for name in named}
+    if len(set(counts.values())) > 1:
+        raise UsageError(f"--level needs tasks with the same number of levels; they have {counts}")
+    return instances.seed_of_level(tasks.load(named[0]), level, first_seed), counts[named[0]]
 
 
 def _summary_json(summary: Summary) -> dict[str, Any]:
@@ -173,6 +188,7 @@ def add(commands: Commands) -> None:
     many.add_argument(
         "--instance", choices=["official", "sampled"], default="sampled", help="official: evaluation only"
     )
+    many.add_argument("--level", type=int, metavar="L", help="only instances of this difficulty, see tbmm list")
     many.add_argument("--first-seed", type=int, default=0, metavar="SEED")
     many.add_argument("--group-size", type=int, default=1, metavar="G", help="episodes a group")
     many.add_argument("--groups", type=int, default=1, help="groups an instance")

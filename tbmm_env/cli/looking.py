@@ -31,6 +31,7 @@ def _list(args: argparse.Namespace) -> int:
                 "letter": task.letter,
                 "title_en": task.titles["en"],
                 "title_zh": task.titles["zh"],
+                "levels": instances.levels(task),
                 "metrics": [metric.key for metric in task.metrics],
                 "papers": sorted({value.paper for value in task.references}),
             }
@@ -38,9 +39,9 @@ def _list(args: argparse.Namespace) -> int:
     if args.json:
         print_json(rows)
         return 0
-    table = Table("task", "title", "标题", "metrics", "papers")
+    table = Table("task", "title", "标题", "levels", "metrics", "papers")
     for row in rows:
-        counts = str(len(row["metrics"])), str(len(row["papers"]))
+        counts = str(row["levels"]), str(len(row["metrics"])), str(len(row["papers"]))
         table.add_row(row["task"], row["title_en"], row["title_zh"], *counts)
     out.print(table)
     return 0

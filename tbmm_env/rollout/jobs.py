@@ -55,6 +55,7 @@ class Plan:
         group_size: episodes that are compared with each other, of one instance.
         groups: groups an instance.
         first_seed: first instance seed.
+        stride: from one instance seed to the next; a task's number of levels keeps to one level.
         official: the official instance instead of sampled ones; evaluation only.
 
     Raises:
@@ -69,12 +70,18 @@ class Plan:
         *,
         groups: int = 1,
         first_seed: int = 0,
+        stride: int = 1,
         official: bool = False,
     ) -> None:
-        for name, value in (("instances", instances), ("group_size", group_size), ("groups", groups)):
+        for name, value in (
+            ("instances", instances),
+            ("group_size", group_size),
+            ("groups", groups),
+            ("stride", stride),
+        ):
             if value < 1:
                 raise UsageError(f"{name} is {value}; it must be at least 1")
-        if first_seed < 0 or first_seed + instances > 2**63:
+        if first_seed < 0 or first_seed + instances * stride > 2**63:
             raise UsageError(f"first_seed is {first_seed}; instance seeds must be in [0, 2**63)")
         if not tasks:
             raise UsageError("no task is named")
@@ -82,7 +89,9 @@ class Plan:
             if list(tasks).count(task) > 1:
                 raise UsageError(f"task {task} is named twice")
         self.tasks = tuple(tasks)
-        self._seeds: Sequence[int | None] = [None] if official else range(first_seed, first_seed + instances)
+        self._seeds: Sequence[int | None] = (
+            [None] if official else range(first_seed, first_seed + instances * stride, stride)
+        )
         self._groups = groups
         self._group_size = group_size
 

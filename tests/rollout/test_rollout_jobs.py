@@ -28,6 +28,7 @@ def test_keys_are_distinct_and_in_order() -> None:
     assert keys[:3] == ["a/5/0/0", "a/5/0/1", "a/5/1/0"]
     assert keys[-1] == "b/7/1/1"
     assert [job.key for job in plan] == keys
+    assert [job.seed for job in Plan(["a"], 3, 1, first_seed=2, stride=5)] == [2, 7, 12]
     assert [job.key for job in Plan(["a"], 1, 2, official=True)] == ["a/official/0/0", "a/official/0/1"]
 
 
@@ -51,7 +52,8 @@ def test_a_plan_of_any_size_is_made_as_it_is_read() -> None:
     [
         ({"instances": 0}, "instances is 0"), ({"group_size": 0}, "group_size is 0"), ({"groups": -1}, "groups is -1"),
         ({"first_seed": -1}, "first_seed is -1"), ({"first_seed": 2**63}, "first_seed"), ({"tasks": []}, "no task"),
-        ({"tasks": ["a", "a"]}, "named twice"),
+        ({"tasks": ["a", "a"]}, "named twice"), ({"stride": 0}, "stride is 0"),
+        ({"instances": 2**32, "stride": 2**32}, "first_seed"),
     ],
 )  # fmt: skip
 def test_bad_plans(arguments: dict[str, Any], message: str) -> None:
