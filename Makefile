@@ -33,6 +33,7 @@ full: image ## slow: twenty sampled instances on every sandbox
 bench: image
 	$(BIN)/python benchmarks/sandbox.py
 	$(BIN)/python benchmarks/certificates.py
+	$(BIN)/python benchmarks/replays.py
 	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/rollouts.py
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tbmm_env import tasks
 from tbmm_env.sandbox.base import Sandbox
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
@@ -43,3 +44,9 @@ def test_soak(bwrap_sandbox: Sandbox) -> None:
     assert found["count"]["kills"] == 1
     assert (found["left"], found["left_after_a_kill"], found["failures"]) == ([], [], []), found["errors"]
     assert sum(found["killed_during"].values()) == 1
+
+
+def test_replays() -> None:
+    found = ran("replays.py", "--quick", "--repeats", "1")
+    assert set(found["ms"]) == set(tasks.task_ids())
+    assert all(value > 0 for values in found["ms"].values() for value in values.values())

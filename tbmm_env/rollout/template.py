@@ -16,21 +16,27 @@ UNSCORED = "claims"
 """Part of every answer that is never scored, and left out."""
 
 
-def random_answer(schema: Mapping[str, Any], rng: random.Random) -> Any:
+def random_answer(schema: Mapping[str, Any], rng: random.Random, *, full: bool = False) -> Any:
     """Return a value that fits a task's answer schema, every number uniform in its range.
 
     Args:
         schema: ``Task.answer_schema`` or a part of it; bounds are decimal strings.
         rng: where numbers come from.
+        full: make every list as long as the schema allows, instead of a random length up to :data:`LIST_ITEMS` more
+            than it asks for.
     """
     kind = schema["type"]
     if kind == "object":
         properties = schema["properties"]
-        return {name: random_answer(properties[name], rng) for name in sorted(properties) if name != UNSCORED}
+        return {
+            name: random_answer(properties[name], rng, full=full) for name in sorted(properties) if name != UNSCORED
+        }
     if kind == "array":
         least = int(schema.get("minItems", 0))
-        most = min(int(schema["maxItems"]), max(least, LIST_ITEMS))
-        return [random_answer(schema["items"], rng) for _ in range(rng.randint(least, most))]
+        most = int(schema["maxItems"]) if full else min(int(schema["maxItems"]), max(least, LIST_ITEMS))
+        return [
+            random_answer(schema["items"], rng, full=full) for _ in range(most if full else rng.randint(least, most))
+        ]
     if kind == "integer":
         return rng.randint(int(schema["minimum"]), int(schema["maximum"]))
     if kind == "number":

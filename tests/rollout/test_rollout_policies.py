@@ -85,6 +85,8 @@ def test_random_answer_of_every_kind() -> None:
         assert 2 <= len(answer["list"]) <= 8
         assert all(isinstance(item, int) and -3 <= item <= 3 for item in answer["list"])
         assert isinstance(answer["flag"], bool)
+    schema["properties"]["list"]["maxItems"] = 20
+    assert len(random_answer(schema, random.Random(0), full=True)["list"]) == 20
 
 
 def test_written_text_may_hold_its_own_end_mark() -> None:
