@@ -1,4 +1,4 @@
-"""What can be left without solving the task earns nothing, in every task: others' answers, wishes, the judge's words."""
+"""What can be left without solving the task earns nothing, in every task: others' answers, the judge's own words."""
 
 from __future__ import annotations
 
