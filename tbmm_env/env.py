@@ -58,8 +58,8 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
         task: task id, for example ``cumcm-2024-a``.
         sandbox: ``auto``, ``docker``, ``bwrap``, or a sandbox object of the user's own.
         instance: ``official`` (evaluation only) or ``sampled``.
-        level: difficulty of the sampled instances that :meth:`reset` draws; default: any level. A seed given to
-            :meth:`reset` decides by itself: it is of level ``1 + seed % levels``.
+        level: difficulty of the sampled instances; default: any. The seed of :meth:`reset` then counts instances of
+            this level: seed n plays instance seed ``n * levels + level - 1``.
         budget: ``contest`` or ``train``; see :mod:`tbmm_env.limits`.
         language: of statement and contract, ``en`` or ``zh``.
         limits: budgets of the user's own instead of the preset.
@@ -110,7 +110,7 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
                 raise UsageError(
                     f"level is {level!r}, and instance is {instance!r}; only sampled instances have levels"
                 )
-            instances.seed_of_level(self.task, level, 0)
+            instances.check_level(self.task, level)
         self._sandbox_choice = sandbox
         self._sandbox: Sandbox | None = None
         self._warm = warm
@@ -134,7 +134,7 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
         """Start an episode in a fresh box.
 
         Args:
-            seed: seeds ``np_random``; with ``instance="sampled"`` it is the instance's seed too.
+            seed: seeds ``np_random``; with ``instance="sampled"`` it is the instance's seed too (see ``level``).
             options: ``{"instance": {"seed": n}}`` or ``{"instance": {"parameters": {...}}}``.
 
         Raises:
@@ -299,11 +299,13 @@ class ModelingEnv(gymnasium.Env[ObservationDict, str]):
             return instances.given(self.task, parameters)
         if self._which == "official":
             return instances.official(self.task)
-        if seed is None:
-            seed = int(self.np_random.integers(2**31))
-            if self._level is not None:
-                seed = instances.seed_of_level(self.task, self._level, max(0, seed - instances.levels(self.task)))
-        return instances.sampled(self.task, seed)
+        if self._level is None:
+            return instances.sampled(self.task, int(self.np_random.integers(2**31)) if seed is None else seed)
+        count = 2**31 // instances.levels(self.task)
+        number = int(self.np_random.integers(count)) if seed is None else seed
+        if not 0 <= number < count:
+            raise BadInstance(f"seed is {seed!r}; with a level it must be an integer in [0, {count})")
+        return instances.of_level(self.task, self._level, number)
 
     def _choose_sandbox(self) -> Sandbox:
         if not isinstance(self._sandbox_choice, str):

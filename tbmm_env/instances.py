@@ -46,16 +46,20 @@ def levels(task: Task) -> int:
     return module_for(task.id).LEVELS
 
 
-def seed_of_level(task: Task, level: object, least: int) -> int:
-    """Return the first seed, ``least`` or later, whose instance is of a level.
+def check_level(task: Task, level: object) -> None:
+    """Refuse a level that a task does not have.
 
     Raises:
-        UsageError: the task has no such level.
+        UsageError: naming the levels there are.
     """
     most = levels(task)
     if isinstance(level, bool) or not isinstance(level, int) or not 1 <= level <= most:
         raise UsageError(f"level is {level!r}; {task.id} has levels 1 to {most}")
-    return least + (level - 1 - least) % most
+
+
+def of_level(task: Task, level: int, number: int) -> Instance:
+    """Return sampled instance ``number``, from 0, of a level."""
+    return sampled(task, number * levels(task) + level - 1)
 
 
 def given(task: Task, parameters: Mapping[str, JsonValue]) -> Instance:

@@ -359,12 +359,8 @@ def _check(task: Task, name: str) -> None:
     for absent in task.absent:
         where = f"references.toml: absent {absent.paper}, {absent.metric}"
         need(absent.metric in (*keys, "all"), f"{where}: there is no such metric")
-    earned = task.oracle
-    for key, (low, high) in {
-        "reward": earned.reward,
-        "verified": earned.verified,
-        "sampled": (earned.sampled, 1),
-    }.items():
+    least = (task.oracle.sampled, Fraction(1))
+    for key, (low, high) in (("reward", task.oracle.reward), ("verified", task.oracle.verified), ("sampled", least)):
         need(0 <= low <= high <= 1, f"task.toml: oracle: {key} is {low} .. {high}; it must lie within 0 .. 1")
     for replay in task.replay_names:
         need(_is_power_of_ten(replay.grid), f"replay {replay.name}: grid is {replay.grid}; it must be a power of ten")

@@ -142,10 +142,13 @@ def test_levels_are_a_matter_of_the_seed(monkeypatch: pytest.MonkeyPatch) -> Non
         drawn = {env.reset(seed=None)[1]["instance"]["seed"] for _ in range(3)}
         assert len(drawn) == 3
         assert {seed % 5 for seed in drawn} == {2}
-        assert env.reset(seed=10)[1]["instance"]["seed"] == 10  # a seed decides by itself
+        assert env.reset(seed=10)[1]["instance"]["seed"] == 52
+        assert env.reset(options={"instance": {"seed": 10}})[1]["instance"]["seed"] == 10
+        for seed in (2**31 // 5, 2**62):
+            with pytest.raises(BadInstance, match=f"seed is {seed}; with a level it must be an integer in"):
+                env.reset(seed=seed)
     finally:
         env.close()
-    assert [instances.seed_of_level(tasks.load(TASK), 3, least) for least in (0, 2, 3, 7, 8)] == [2, 2, 7, 7, 12]
     for level in (0, 6, True, "1"):
         with pytest.raises(UsageError, match=f"level is {level!r}; {TASK} has levels 1 to 5"):
             ModelingEnv(TASK, instance="sampled", level=level)  # type: ignore[arg-type]

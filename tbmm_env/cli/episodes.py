@@ -132,7 +132,7 @@ def _rollout(args: argparse.Namespace) -> int:
 
 
 def _seeds(named: list[str], level: int | None, first_seed: int, official: bool) -> tuple[int, int]:
-    """First seed and stride that keep to a level; all tasks must have the same number of levels."""
+    """First seed, ``first_seed`` or later, and stride that keep to a level, which all tasks must have alike."""
     if level is None or not named:
         return first_seed, 1
     if official:
@@ -140,7 +140,8 @@ def _seeds(named: list[str], level: int | None, first_seed: int, official: bool)
     counts = {name: instances.levels(tasks.load(name)) for name in named}
     if len(set(counts.values())) > 1:
         raise UsageError(f"--level needs tasks with the same number of levels; they have {counts}")
-    return instances.seed_of_level(tasks.load(named[0]), level, first_seed), counts[named[0]]
+    instances.check_level(tasks.load(named[0]), level)
+    return first_seed + (level - 1 - first_seed) % counts[named[0]], counts[named[0]]
 
 
 def _summary_json(summary: Summary) -> dict[str, Any]:
