@@ -1,0 +1,126 @@
+"""Intervals of time in which a cloud hides the target from a missile: certified bisection, unions, lengths.
+
+With the margin m of ``shadow`` and the rate v of ``Sight.rate`` at b, for a <= t <= b:
+
+* m(a) < -v (b - a): not hidden in [a, b]. A segment from P(a) stays R - m(a) away from the cloud; P(t) is not farther
+  than v (t - a), less what the cloud sinks, from that segment, so the segment from P(t) to the same point cannot reach.
+* m(b) > v (b - a): hidden in [a, b], by the same argument backwards.
+
+Other intervals are halved down to the resolution; so no hidden stretch and no gap longer than that is missed.
+Then each change of sign is closed in by false position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .shadow import Array, Sight, margin
+
+RESOLUTION_S = 1e-7
+"""Longest stretch that the search may miss, s."""
+
+CLOSING_STEPS = 6
+"""Steps of false position (Illinois) in an interval of RESOLUTION_S; two reach rounding."""
+
+Spans = list[tuple[float, float]]
+
+
+def hidden_spans(
+    sight: Sight,
+    burst_s: Array,
+    burst_m: Array,
+    missile: NDArray[np.intp],
+    resolution_s: float = RESOLUTION_S,
+) -> list[Spans]:
+    """When each cloud hides the whole target from its missile.
+
+    Args:
+        sight: of the scene.
+        burst_s: moments of the bursts, s; shape (n,).
+        burst_m: places of the bursts, m; shape (n, 3).
+        missile: index from 0 of the missile looked at; shape (n,).
+        resolution_s: longest stretch that may be missed, s.
+
+    Returns:
+        n lists of disjoint rising (begin, end), s, from burst to the end of the cloud or the missile's arrival.
+    """
+    given = sight.scene
+    end = np.minimum(burst_s + given.cloud_life_s, sight.arrival_s[missile])
+
+    def value(pair: NDArray[np.intp], time_s: Array) -> Array:
+        cloud = burst_m[pair].copy()
+        cloud[:, 2] -= given.sink_mps * (time_s - burst_s[pair])
+        return margin(given, sight.at(missile[pair], time_s), cloud)
+
+    pair = np.flatnonzero(end > burst_s)
+    a, b = burst_s[pair], end[pair]
+    m_a, m_b = value(pair, a), value(pair, b)
+    first = dict(zip(pair.tolist(), (m_a >= 0.0).tolist(), strict=True))
+    found: list[tuple[NDArray[np.intp], Array, Array, Array, Array]] = []
+    while len(pair):
+        length = b - a
+        slack = sight.rate(missile[pair], b) * length
+        open_ = (m_a >= -slack) & (m_b <= slack)
+        pair, a, b, m_a, m_b = pair[open_], a[open_], b[open_], m_a[open_], m_b[open_]
+        small = b - a <= resolution_s
+        change = small & ((m_a >= 0.0) != (m_b >= 0.0))
+        found.append((pair[change], a[change], b[change], m_a[change], m_b[change]))
+        pair, a, b, m_a, m_b = pair[~small], a[~small], b[~small], m_a[~small], m_b[~small]
+        middle = 0.5 * (a + b)
+        m = value(pair, middle)
+        pair = np.concatenate([pair, pair])
+        a, b = np.concatenate([a, middle]), np.concatenate([middle, b])
+        m_a, m_b = np.concatenate([m_a, m]), np.concatenate([m, m_b])
+    if not found:
+        return [[] for _ in range(len(burst_s))]
+    pair, a, b, m_a, m_b = (np.concatenate([part[column] for part in found]) for column in range(5))
+    roots = _close_in(value, pair, a, b, m_a, m_b)
+    changes: dict[int, list[float]] = {}
+    for index, root in zip(pair.tolist(), roots.tolist(), strict=True):
+        changes.setdefault(index, []).append(root)
+    result: list[Spans] = []
+    for index in range(len(burst_s)):
+        if index not in first:
+            result.append([])
+            continue
+        times = sorted(changes.get(index, []))
+        if first[index]:
+            times.insert(0, float(burst_s[index]))
+        if len(times) % 2:
+            times.append(float(end[index]))
+        result.append(list(zip(times[::2], times[1::2], strict=True)))
+    return result
+
+
+def _close_in(
+    value: Callable[[NDArray[np.intp], Array], Array],
+    pair: NDArray[np.intp],
+    a: Array,
+    b: Array,
+    m_a: Array,
+    m_b: Array,
+) -> Array:
+    """Roots in brackets by false position (Illinois)."""
+    for _ in range(CLOSING_STEPS):
+        if not len(pair):
+            break
+        gap = m_b - m_a
+        share = np.where(gap != 0.0, -m_a / np.where(gap != 0.0, gap, 1.0), 0.5)
+        middle = np.clip(a + share * (b - a), a, b)
+        m = value(pair, middle)
+        left = (m >= 0.0) == (m_a >= 0.0)
+        m_a, m_b = np.where(left, m, 0.5 * m_a), np.where(left, 0.5 * m_b, m)
+        a, b = np.where(left, middle, a), np.where(left, b, middle)
+    return 0.5 * (a + b)
+
+
+def union_length(spans: Spans) -> float:
+    """Length of the union of intervals, s."""
+    total, reached = 0.0, -np.inf
+    for begin, end in sorted(spans):
+        total += max(0.0, end - max(begin, reached))
+        reached = max(reached, end)
+    return float(total)
