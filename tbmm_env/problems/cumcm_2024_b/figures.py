@@ -65,16 +65,16 @@ def _order() -> bytes:
     boxes = {
         "parts": _box(axes, (0.2, 0.88), "buy the parts; inspect_part = 1:\ninspect, replace bad ones", PART),
         "make": _box(axes, (0.52, 0.88), "assemble (bad if a part is bad,\nelse bad with its rate)", SEMI),
-        "ask": _box(axes, (0.82, 0.88), "inspect_product?", ASK),
-        "sell": _box(axes, (0.34, 0.68), "sell unseen", STEP),
-        "look": _box(axes, (0.72, 0.68), "inspect", STEP),
-        "done": _box(axes, (0.34, 0.46), "good product delivered:\nearn the price, once", PRODUCT),
-        "bad": _box(axes, (0.72, 0.46), "bad product: dismantle?", ASK),
-        "scrap": _box(axes, (0.34, 0.26), "scrap, start anew", STEP),
+        "ask": _box(axes, (0.85, 0.88), "inspect_product?", ASK),
+        "sell": _box(axes, (0.3, 0.68), "sell unseen", STEP),
+        "look": _box(axes, (0.64, 0.68), "inspect", STEP),
+        "done": _box(axes, (0.3, 0.46), "good product delivered:\nearn the price, once", PRODUCT),
+        "bad": _box(axes, (0.64, 0.46), "bad product\n(sold: pay the exchange loss):\ndismantle?", ASK),
+        "scrap": _box(axes, (0.3, 0.24), "scrap, start anew", STEP),
         "apart": _box(
-            axes, (0.72, 0.26), "dismantle; inspect the parts never\ninspected so far, replace bad ones", PART
+            axes, (0.64, 0.24), "dismantle; inspect the parts never\ninspected so far, replace bad ones", PART
         ),
-        "again": _box(axes, (0.72, 0.08), "assemble again, all parts known to be good", SEMI),
+        "again": _box(axes, (0.64, 0.08), "assemble again, all parts known to be good", SEMI),
     }
     figure.canvas.draw()  # the frames have their places from here on
 
@@ -90,21 +90,21 @@ def _order() -> bytes:
         }
         (x1, y1), (x2, y2) = one.get_position(), two.get_position()
         axes.annotate("", (x2, y2), (x1, y1), arrowprops=style)
-        axes.text(x1 + 0.3 * (x2 - x1) + 0.01, y1 + 0.3 * (y2 - y1), label, fontsize=9, color="#a03020", zorder=4)
+        axes.text(x1 + 0.34 * (x2 - x1) + 0.012, y1 + 0.34 * (y2 - y1), label, fontsize=9, color="#a03020", zorder=4)
 
     arrow("parts", "make")
     arrow("make", "ask")
     arrow("ask", "look", "1")
     arrow("ask", "sell", "0")
     arrow("sell", "done", "good")
-    arrow("sell", "bad", "bad: pay the exchange loss")
+    arrow("sell", "bad", "bad")
     arrow("look", "done", "good")
     arrow("look", "bad", "bad")
     arrow("bad", "scrap", "0")
     arrow("bad", "apart", "1")
     arrow("apart", "again")
     arrow("scrap", "parts", bend=-0.35)
-    arrow("again", "ask", bend=0.42)
+    arrow("again", "ask", bend=0.55)
     return _bytes(figure)
 
 

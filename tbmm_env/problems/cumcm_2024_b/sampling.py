@@ -21,7 +21,7 @@ from .optimum import best_policy
 from .parameters import CASES, OFFICIAL, demand_of, read_system, setting
 from .plans import Demand, least_plan
 from .system import System, expected_profit, policy_from
-from .trivial import baseline_profit, baseline_units
+from .trivial import baseline_profit, baseline_units, official_demand
 
 LEVELS: Final = 5
 """Difficulty levels; the level of a seed is ``1 + seed % LEVELS``."""
@@ -142,7 +142,7 @@ def _demands(generator: np.random.Generator) -> tuple[float, dict[str, JsonValue
 
 def _good_demand(demand: Demand) -> bool:
     least = least_plan(demand)
-    if least is None or not UNITS[0] <= least[0] <= UNITS[1]:
+    if least is None or not UNITS[0] <= least[0] <= UNITS[1] or demand == official_demand(demand):
         return False
     return baseline_units(demand) >= (1 + PLAN_BAND) * least[0]
 

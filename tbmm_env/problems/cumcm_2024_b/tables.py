@@ -9,7 +9,7 @@ from typing import Final
 from tbmm_env.record import Language
 
 from .parameters import Setting
-from .plans import MOST_UNITS, Demand
+from .plans import Demand
 from .system import System
 
 _CASES: Final = {
@@ -65,7 +65,6 @@ def render(given: Setting, language: Language) -> dict[str, str]:
         "nominal_rate": percent(given.reject.nominal),
         **_demand("reject", given.reject),
         **_demand("accept", given.accept),
-        "most_units": str(MOST_UNITS),
         "cases_table": _cases_table(given.cases, language),
         "part_count": str(len(system.parts)),
         "assembly_count": str(len(system.assemblies)),

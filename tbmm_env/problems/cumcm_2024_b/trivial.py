@@ -128,19 +128,20 @@ def plans(demand: Demand) -> dict[str, tuple[int, int] | None]:
     All use Chernoff's bound, but for the official constant, which has the least plan of the official instance.
     """
     found: dict[str, tuple[int, int] | None] = {name: simple_plan(demand) for name in RULES}
-    official = least_plan(_official_demand(demand))
+    official = least_plan(official_demand(demand))
     found[OFFICIAL_CONSTANT] = official if official is not None and keeps(demand, *official) else None
     return found
 
 
-def _official_demand(demand: Demand) -> Demand:
+def official_demand(demand: Demand) -> Demand:
+    """The demand of the official instance in the same situation."""
     given = _official()[0]
     return given.reject if demand.rejecting else given.accept
 
 
 def baseline_units(demand: Demand) -> int:
     """Return the least sample size of a trivial plan; the official one does not count on the official instance."""
-    own = demand == _official_demand(demand)
+    own = demand == official_demand(demand)
     return min(
         plan[0] for name, plan in plans(demand).items() if plan is not None and not (own and name == OFFICIAL_CONSTANT)
     )
