@@ -1,15 +1,15 @@
 # tbmm-canary-7f1c2e9a-53d4-4c0e-9b86-1a0d5e8f2b47
 """Production decisions (CUMCM 2024 B): solves questions 1 to 3 and writes the answer file.
 
-Question 1. Every sample size from 1 upwards is tried with every acceptance number at once; what seems to keep both risks
-is checked on exact binomial tails.
+Question 1. Every sample size from 1 upwards is tried with every acceptance number at once; what seems to keep both
+risks is checked on exact binomial tails.
 
 Questions 2 and 3. Every set of decisions is looked at, none is left out by a bound. Only where it makes no difference
 to anybody else are decisions settled early: a component that is inspected reaches its user as a good one, whatever
 happened inside, so of all ways to make it only the cheapest can matter. A component that is not inspected is described
-by three numbers: its price, its chance of being bad, and what it costs to make a bad one good after a dismantling. These
-are kept for every set of decisions below it, as long arrays; the product's decisions are evaluated on all combinations
-of its components, block by block.
+by three numbers: its price, its chance of being bad, and what it costs to make a bad one good after a dismantling.
+These are kept for every set of decisions below it, as long arrays; the product's decisions are evaluated on all
+combinations of its components, block by block.
 """
 
 import argparse
@@ -79,7 +79,7 @@ class Options:
     """All ways to supply one component.
 
     Arrays over the ways: `price` of a unit, `bad` its chance of being bad, `mend` the expected cost of making a bad
-    unit good, `asks` 1 where the unit must be inspected when it comes back, and how it was decided (`rows` of decisions).
+    unit good, `asks` 1 where the unit must be inspected when it comes back, and the decisions themselves (`rows`).
     """
 
     def __init__(self, price, bad, mend, asks, rows, look):
