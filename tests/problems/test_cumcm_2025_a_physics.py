@@ -195,7 +195,7 @@ def test_a_wrong_criterion_is_told_apart(name: str) -> None:
 
 def test_adding_up_what_overlaps_is_told_apart() -> None:
     record, bomb = given(OFFICIAL)
-    record |= {"bombs": [bomb, {"release_time_s": 2.5, "fuse_s": 3.5}]}
+    record |= {"bombs": [bomb, {"release_time_s": 1.5, "fuse_s": 3.65}]}
     spans = [s for b in record["bombs"] for s in slow_spans(OFFICIAL, 0, record, b, surface(OFFICIAL))]
     replayed = smoke.replay(OFFICIAL, {"q3": [record]})["q3_shield_time_s"]
     assert slow_total(spans) == pytest.approx(replayed, abs=3e-4)
