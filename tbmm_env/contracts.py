@@ -28,7 +28,7 @@ from tbmm_env.labels import ARTIFACT_BYTES, LEAST_HACKS, judge_label, label_faul
 from tbmm_env.leaves import flips, json_bytes
 from tbmm_env.problems import module_for
 from tbmm_env.record import Judgement
-from tbmm_env.report import exact
+from tbmm_env.report import exact, short
 from tbmm_env.rollout import policies
 from tbmm_env.rollout.episode import run_episode
 from tbmm_env.tasks import Task
@@ -236,7 +236,7 @@ def _baselines(run: _Run) -> Found:
     faults = []
     if judgement.outcome != "scored" or verified != want:
         faults.append(f"the trivial answers are {judgement.outcome} and score {exact(verified)}; task.toml says {want}")
-    return f"the trivial answers are feasible and score {want}", faults
+    return f"the trivial answers are feasible and score {short(want)}", faults
 
 
 def _file(path: Path) -> bytes:

@@ -5,6 +5,7 @@ Public files (statement, figures, schema, instance without seed) are made here; 
 
 from __future__ import annotations
 
+import copy
 import json
 import string
 from collections.abc import Mapping
@@ -22,7 +23,9 @@ from tbmm_env.tasks import Task
 
 def official(task: Task) -> Instance:
     """Return the official instance: evaluation only, no seed."""
-    return Instance(task=task.id, version=task.version, seed=None, parameters=dict(module_for(task.id).OFFICIAL))
+    return Instance(
+        task=task.id, version=task.version, seed=None, parameters=copy.deepcopy(dict(module_for(task.id).OFFICIAL))
+    )
 
 
 def is_official(task: Task, instance: Instance) -> bool:
@@ -69,16 +72,16 @@ def given(task: Task, parameters: Mapping[str, JsonValue]) -> Instance:
         BadInstance: when a parameter is missing, unknown or out of range.
     """
     module_for(task.id).check(parameters)
-    return Instance(task=task.id, version=task.version, seed=None, parameters=dict(parameters))
+    return Instance(task=task.id, version=task.version, seed=None, parameters=copy.deepcopy(dict(parameters)))
 
 
 def instance_json(instance: Instance) -> dict[str, JsonValue]:
-    """Return the object of ``instance.json``, seed included."""
+    """Return the object of ``instance.json``, seed included; it shares nothing with the instance."""
     return {
         "task": instance.task,
         "version": instance.version,
         "seed": instance.seed,
-        "parameters": dict(instance.parameters),
+        "parameters": copy.deepcopy(dict(instance.parameters)),
     }
 
 
@@ -116,7 +119,7 @@ def read_instance(task: Task, path: Path) -> Instance:
 
 def public_instance(instance: Instance) -> dict[str, JsonValue]:
     """Return what the agent may see of an instance: everything but the seed."""
-    return {"task": instance.task, "version": instance.version, "parameters": dict(instance.parameters)}
+    return {"task": instance.task, "version": instance.version, "parameters": copy.deepcopy(dict(instance.parameters))}
 
 
 # ---------------------------------------------------------------- the agent's view

@@ -142,6 +142,8 @@ def audit_value(bench: Bench, metric: MetricSpec, entry: PaperValue) -> Row:
     recomputed, replayed, findings = None, "", []
     if field_of(metric) is not None and not kept:
         recomputed, replayed = _replayed(bench, metric, entry)
+    elif entry.exclusion_reason == "anchor":
+        recomputed, replayed = _reached(bench, metric, entry)
     by_replay = entry.status != "contradicted" or entry.exclusion_reason == "infeasible_by_replay"
     if recomputed is None or not by_replay or entry.status == "convention":
         if not entry.note:
@@ -192,6 +194,20 @@ def _replayed(bench: Bench, metric: MetricSpec, entry: PaperValue) -> tuple[str,
     if metric.direction in ("target_value", "exact_value"):
         return "contradicted", f"{said} off the number that the judge computes"
     return "suboptimal", f"feasible, {where}"
+
+
+def _reached(bench: Bench, metric: MetricSpec, entry: PaperValue) -> tuple[str, str]:
+    """Return the status of our own anchor for decisions of many numbers: the optimum submission must reach it."""
+    gate = [found for found in bench.gate(bench.optimum) if found.spec.question == metric.question]
+    violated = [found for found in gate if found.state == "violated"]
+    if violated:
+        return "contradicted", _BREAKS + ", ".join(_broken(found) for found in violated)
+    value = bench.values().get(metric.key)
+    if value is None:
+        return "contradicted", "the optimum submission does not decide it"
+    missed = abs(entry.value - value)
+    said = f"the optimum submission replays to {decimal_text(value)} {metric.unit}"
+    return ("confirmed" if missed <= metric.tolerance else "contradicted"), said
 
 
 def _broken(obligation: Obligation) -> str:

@@ -52,6 +52,37 @@ def findings(bench: Bench, entry: PaperValue, metrics: Sequence[MetricSpec] = TA
     return panel.audit_value(bench, metric, entry).findings
 
 
+@pytest.mark.parametrize(
+    ("task_id", "metric", "value_", "said"),
+    [
+        ("cumcm-2024-b", "q3_profit_yuan", "60.222222222222", ()),
+        (
+            "cumcm-2024-b",
+            "q3_profit_yuan",
+            "60.3",
+            ("our anchor, q3_profit_yuan: declared confirmed, recomputed contr",),
+        ),
+        (
+            "cumcm-2024-b",
+            "q3_profit_yuan",
+            "60.1",
+            ("our anchor, q3_profit_yuan: declared confirmed, recomputed contr",),
+        ),
+    ],
+)
+def test_an_anchor_of_many_decisions_is_what_the_optimum_submission_reaches(
+    task_id: str, metric: str, value_: str, said: tuple[str, ...]
+) -> None:
+    task = tasks.load(task_id)
+    anchor = PaperValue(
+        paper="our anchor", metric=metric, value=Fraction(value_), resolution=Fraction(0), where="problems/",
+        kind="seed_reproduction", status="confirmed", votes=False, exclusion_reason="anchor",
+    )  # fmt: skip
+    with Bench(task) as bench:
+        found = findings(bench, anchor, task.metrics)
+    assert tuple(finding[: len(begin)] for finding, begin in zip(found, said, strict=True)) == said
+
+
 Q2, Q4, Q5 = "q2_termination_time_s", "q4_turn_length_m", "q5_head_speed_mps"
 
 
