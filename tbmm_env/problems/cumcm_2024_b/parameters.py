@@ -192,6 +192,16 @@ def _number(value: Any, where: str) -> Fraction:
 
 
 def demand_of(value: Any, where: str, rate: Fraction) -> Demand:
+    """Reads one demand on sampling plans.
+
+    Args:
+        value: object with ``nominal_risk``, ``alternative_rate`` and ``alternative_risk``.
+        where: ``reject`` or ``accept``, the situation; named in errors.
+        rate: nominal rate.
+
+    Raises:
+        BadInstance: as :func:`setting`; also when no plan of at most ``MOST_UNITS`` units keeps it, or only just.
+    """
     names = ("nominal_risk", "alternative_rate", "alternative_risk")
     fields = _fields(value, where, names)
     numbers = {name: _number(fields[name], f"{where}.{name}") for name in names}
@@ -238,6 +248,15 @@ def _systems(value: Any) -> list[System]:
 
 
 def read_system(value: Any, where: str) -> System:
+    """Reads one production system.
+
+    Args:
+        value: object with ``parts``, ``assemblies``, ``price_yuan`` and ``exchange_loss_yuan``.
+        where: its place in the parameters, named in errors.
+
+    Raises:
+        BadInstance: as :func:`setting`.
+    """
     fields = _fields(value, where, ("parts", "assemblies", "price_yuan", "exchange_loss_yuan"))
     low, high = (int(end) for end in RANGES["part_count"])
     parts = []
