@@ -67,6 +67,20 @@ def test_the_frozen_anchor_is_the_reference() -> None:
         assert round_to_grid(anchor[metric.key], metric.grid) == frozen
 
 
+def test_baselines_are_the_best_trivial_answers() -> None:
+    """Values of each trivial answer to the official instance, worked out once by enumeration."""
+    found = production.trivial_answers(OFFICIAL)
+    worth = {name: [production.replay(OFFICIAL, answer)[key] for key in PROFITS] for name, answer in found.items()}
+    assert worth["everything"] == pytest.approx([15.444444, 9.75, 15.444444, 14.75, 9.472222, 16.0, 58.0], abs=1e-6)
+    assert worth["nothing"][5] == pytest.approx(21.67867, abs=1e-6)
+    assert worth["greedy"][2] == pytest.approx(16.429444, abs=1e-6)
+    assert worth["rule"][4] == pytest.approx(14.652222, abs=1e-6)
+    assert worth.pop("official_constant") == pytest.approx(TRUTH, abs=1e-6)
+    baseline = production.reference(OFFICIAL)["baseline"]
+    assert [baseline[key] for key in PROFITS] == np.max(list(worth.values()), axis=0).tolist()
+    assert (baseline["q1_reject_sample_size"], baseline["q1_accept_sample_size"]) == (924, 612)
+
+
 @pytest.mark.parametrize(("inspect", "dismantle", "profit"), Q3)
 def test_known_policies_of_question_3(inspect: list[int], dismantle: list[int], profit: float) -> None:
     answer = {"q3": Q3_PARTS | {"inspect_assemblies": inspect, "dismantle_assemblies": dismantle}}
@@ -264,18 +278,18 @@ def test_a_golden_draw() -> None:
     assert parameters["nominal_rate"] == 0.11
     assert parameters["reject"] == {"nominal_risk": 0.02, "alternative_rate": 0.193, "alternative_risk": 0.15}
     system = parameters["system"]
-    parts = [(14.0, 0.24, 9.0), (20.0, 0.2, 8.5), (16.0, 0.21, 14.0), (2.0, 0.15, 1.0)]
+    parts = [(13.5, 0.06, 8.5), (14.5, 0.08, 13.0), (11.0, 0.06, 7.5)]
     assert [(p["purchase_yuan"], p["defect_rate"], p["inspection_yuan"]) for p in system["parts"]] == parts
     assert system["assemblies"] == [
         {
-            "components": ["P1", "P2", "P3", "P4"],
-            "defect_rate": 0.16,
-            "assembly_yuan": 4.0,
-            "inspection_yuan": 7.0,
-            "dismantling_yuan": 17.0,
+            "components": ["P1", "P2", "P3"],
+            "defect_rate": 0.1,
+            "assembly_yuan": 6.0,
+            "inspection_yuan": 1.0,
+            "dismantling_yuan": 32.0,
         }
     ]
-    assert (system["price_yuan"], system["exchange_loss_yuan"]) == (134.0, 15.5)
+    assert (system["price_yuan"], system["exchange_loss_yuan"]) == (92.0, 34.5)
     assert (parameters["cases"][5]["price_yuan"], parameters["cases"][5]["exchange_loss_yuan"]) == (38.0, 6.5)
 
 

@@ -27,7 +27,7 @@ LEVELS: Final = 5
 """Difficulty levels; the level of a seed is ``1 + seed % LEVELS``."""
 
 SIZES: Final[tuple[tuple[tuple[int, int], tuple[int, int]], ...]] = (
-    ((3, 4), (1, 2)),
+    ((2, 4), (1, 2)),
     ((4, 6), (2, 2)),
     ((6, 8), (2, 3)),
     ((8, 10), (3, 3)),
