@@ -321,7 +321,7 @@ def test_a_draw_that_gives_nothing_to_earn_is_refused() -> None:
     """Mutants of a good instance: no drone can reach a line of sight; question 1 hides nothing."""
     parameters = smoke.sample(0)
     assert sampling.well_posed(scene(parameters))
-    assert not sampling.well_posed(scene(parameters | {"drones_m": [[-20000, 9000, 300], [-20000, -9000, 300]]}))
+    assert not sampling.well_posed(scene(parameters | {"drones_m": [[-20000, 9000, 1900], [-20000, -9000, 1900]]}))
     assert not sampling.well_posed(scene(parameters | {"q1_heading_deg": 90.0}))
 
 

@@ -98,7 +98,7 @@ def stretch(bx, by, bz, te, start, unit, arrival, s, ring, step):
 
 @njit
 def bomb_at(drone, heading, speed, t, up, shift, start, unit, s):
-    """Burst time and fuse so that the cloud is `up` above the line of sight at t, `shift` s late; fuse < 0: impossible."""
+    """Burst time and fuse that put the cloud `up` above the line of sight at t, `shift` s late; fuse < 0: none."""
     px, py, pz = start[0] + unit[0] * t, start[1] + unit[1] * t, start[2] + unit[2] * t
     lx, ly, lz = s[TX] - px, s[TY] - py, 0.5 * s[HEIGHT] - pz
     ex, ey = math.cos(heading), math.sin(heading)
@@ -167,96 +167,103 @@ def plan_worth(x, target, drone, starts, units, arrivals, s, ring, step, cover, 
 
 
 @njit
+def way_to_sight(drone, starts, units, arrivals, s):
+    """A random heading and speed that lead a drone under or to a line of sight in time; speed < 0: none."""
+    m = np.random.randint(starts.shape[0])
+    t = np.random.random() * arrivals[m]
+    share = np.random.random() ** 0.7
+    px, py, pz = starts[m, 0] + units[m, 0] * t, starts[m, 1] + units[m, 1] * t, starts[m, 2] + units[m, 2] * t
+    gx, gy = px + share * (s[TX] - px), py + share * (s[TY] - py)
+    te = t - np.random.random() * 8.0
+    way = math.hypot(gx - drone[0], gy - drone[1])
+    if te <= 0.2 or pz * (1 - share) > drone[2] or way > s[VMAX] * te or way < s[VMIN] * te:
+        return 0.0, -1.0
+    heading, speed = math.atan2(gy - drone[1], gx - drone[0]), way / te
+    kind = np.random.random()
+    if kind < 0.4:
+        speed = s[VMAX]
+    elif kind < 0.5:
+        speed = s[VMIN] + np.random.random() * (s[VMAX] - s[VMIN])
+    return heading, speed
+
+
+@njit
+def crossings(heading, speed, step, drone, starts, units, arrivals, s, ring):
+    """Bombs on lines of sight at regular times: rows of time, missile, begin, end, release."""
+    rows = np.empty((starts.shape[0] * int(arrivals.max() / step + 1), 5))
+    found = 0
+    offset = np.random.random() * step
+    for m in range(starts.shape[0]):
+        for i in range(int(arrivals[m] / step)):
+            t = offset + step * i
+            te, fuse = bomb_at(drone, heading, speed, t, 0.0, 0.0, starts[m], units[m], s)
+            if fuse < 0.0:
+                continue
+            x, y = drone[0] + speed * te * math.cos(heading), drone[1] + speed * te * math.sin(heading)
+            z = drone[2] - 0.5 * G * fuse**2
+            a, b = stretch(x, y, z, te, starts[m], units[m], arrivals[m], s, ring, 0.3)
+            if b - a > 0.2:
+                rows[found] = np.array([t, m, a, b, te - fuse])
+                found += 1
+    return rows[:found]
+
+
+@njit
+def gain_of(row, rows, picked, used, s, cover, counts):
+    """What a bomb hides beyond what is covered and picked already; -1 when it is too close to a picked one."""
+    m = int(row[1])
+    free = row[3] - row[2]
+    for j in range(counts[m]):
+        free -= max(0.0, min(row[3], cover[m, j, 1]) - max(row[2], cover[m, j, 0]))
+    for j in range(used):
+        other = rows[picked[j]]
+        if abs(row[4] - other[4]) < s[GAP] + 1e-5:
+            return -1.0
+        if other[1] == row[1]:
+            free -= max(0.0, min(row[3], other[3]) - max(row[2], other[2]))
+    return free
+
+
+@njit
 def scan(seed, tries, keep, bombs, drone, starts, units, arrivals, s, ring, cover, counts, worst):
     """The best greedy plans of a drone among random headings and speeds: worth, plans and targets."""
     np.random.seed(seed)
     missiles = starts.shape[0]
-    kept = np.zeros((keep, 2 + 3 * bombs))
-    targets = np.zeros((keep, bombs), np.int64)
-    worths = np.full(keep, -1.0)
-    base = np.empty(missiles)
-    none = np.empty((0, 2))
+    kept, targets, worths = np.zeros((keep, 2 + 3 * bombs)), np.zeros((keep, bombs), np.int64), np.full(keep, -1.0)
+    base, none = np.empty(missiles), np.empty((0, 2))
     for m in range(missiles):
         base[m] = union(cover[m], counts[m], none, 0)
     low = np.argmin(base)
-    step = 0.35
-    size = missiles * int(arrivals.max() / step + 1)
-    c_t, c_m, c_a, c_b, c_r = np.empty(size), np.empty(size, np.int64), np.empty(size), np.empty(size), np.empty(size)
+    picked = np.empty(bombs, np.int64)
     scanned = 0
     for _ in range(60 * tries):
         if scanned == tries:
             break
-        m = np.random.randint(missiles)
-        t = np.random.random() * arrivals[m]
-        share = np.random.random() ** 0.7
-        px, py, pz = starts[m, 0] + units[m, 0] * t, starts[m, 1] + units[m, 1] * t, starts[m, 2] + units[m, 2] * t
-        gx, gy = px + share * (s[TX] - px), py + share * (s[TY] - py)
-        te = t - np.random.random() * 8.0
-        way = math.hypot(gx - drone[0], gy - drone[1])
-        if te <= 0.2 or pz * (1 - share) > drone[2] or way > s[VMAX] * te or way < s[VMIN] * te:
+        heading, speed = way_to_sight(drone, starts, units, arrivals, s)
+        if speed < 0.0:
             continue
         scanned += 1
-        heading, speed = math.atan2(gy - drone[1], gx - drone[0]), way / te
-        kind = np.random.random()
-        if kind < 0.4:
-            speed = s[VMAX]
-        elif kind < 0.5:
-            speed = s[VMIN] + np.random.random() * (s[VMAX] - s[VMIN])
-        found = 0
-        offset = np.random.random() * step
-        for m in range(missiles):
-            for i in range(int(arrivals[m] / step)):
-                t = offset + step * i
-                te, fuse = bomb_at(drone, heading, speed, t, 0.0, 0.0, starts[m], units[m], s)
-                if fuse < 0.0:
-                    continue
-                run = speed * te
-                a, b = stretch(drone[0] + run * math.cos(heading), drone[1] + run * math.sin(heading),
-                               drone[2] - 0.5 * G * fuse**2, te, starts[m], units[m], arrivals[m], s, ring, 0.3)  # fmt: skip
-                if b - a > 0.2:
-                    c_t[found], c_m[found], c_a[found], c_b[found], c_r[found] = t, m, a, b, te - fuse
-                    found += 1
-        own = np.empty((bombs, 2))
-        picked = np.empty(bombs, np.int64)
+        rows = crossings(heading, speed, 0.35, drone, starts, units, arrivals, s, ring)
         used, worth = 0, 0.0
-        x = np.zeros(2 + 3 * bombs)
-        x[0], x[1] = heading, speed
         for _ in range(bombs):
-            best, gain = -1, 0.05
-            for i in range(found):
-                fair = True
-                mine = 0
-                for j in range(used):
-                    if abs(c_r[i] - c_r[picked[j]]) < s[GAP] + 1e-5:
-                        fair = False
-                    if c_m[picked[j]] == c_m[i]:
-                        own[mine, 0], own[mine, 1] = c_a[picked[j]], c_b[picked[j]]
-                        mine += 1
-                if not fair:
-                    continue
-                free = c_b[i] - c_a[i]
-                m = c_m[i]
-                for j in range(counts[m]):
-                    free -= max(0.0, min(c_b[i], cover[m, j, 1]) - max(c_a[i], cover[m, j, 0]))
-                for j in range(mine):
-                    free -= max(0.0, min(c_b[i], own[j, 1]) - max(c_a[i], own[j, 0]))
-                free *= 1.0 + (worst if m == low else 0.0)
-                if free > gain:
-                    best, gain = i, free
+            best, most = -1, 0.05
+            for i in range(rows.shape[0]):
+                gain = gain_of(rows[i], rows, picked, used, s, cover, counts)
+                gain *= 1.0 + (worst if rows[i, 1] == low else 0.0)
+                if gain > most:
+                    best, most = i, gain
             if best < 0:
                 break
             picked[used] = best
-            x[2 + 3 * used] = c_t[best]
             used += 1
-            worth += gain
-        if used < bombs:
-            continue
+            worth += most
         slot = np.argmin(worths)
-        if worth > worths[slot]:
+        if used == bombs and worth > worths[slot]:
             worths[slot] = worth
-            kept[slot] = x
+            kept[slot, 0], kept[slot, 1] = heading, speed
             for j in range(bombs):
-                targets[slot, j] = c_m[picked[j]]
+                kept[slot, 2 + 3 * j] = rows[picked[j], 0]
+                targets[slot, j] = int(rows[picked[j], 1])
     return worths, kept, targets
 
 
@@ -550,7 +557,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--instance", type=Path, default=Path("/task/instance.json"))
     parser.add_argument("--out", type=Path, default=Path("/workspace/answer.json"))
-    parser.add_argument("--seconds", type=float, default=14.0, help="processor time of each search of question 5")
+    parser.add_argument("--seconds", type=float, default=12.0, help="processor time of each search of question 5")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     instance = json.loads(options.instance.read_text(encoding="utf-8"))
