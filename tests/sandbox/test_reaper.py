@@ -54,13 +54,14 @@ def test_a_living_box_is_listed_and_kept(start: Callable[..., Any], sandbox: San
 
 
 def test_what_a_killed_owner_and_watcher_left_is_swept(sandbox: Sandbox) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", DYING, sandbox.name], stdout=subprocess.PIPE, check=False
-    )
-    label = done.stdout.decode().strip()
-    left = named(label)
+    command = [sys.executable, "-W", "ignore", "-c", DYING, sandbox.name]
+    for _ in range(5):
+        label = subprocess.run(command, stdout=subprocess.PIPE, check=False).stdout.decode().strip()
+        left = named(label)
+        if left:  # else another process of this machine that uses sandboxes has swept it already
+            break
     assert [found.ownerless for found in left] == [True]
-    assert reaper.sweep() >= 1
+    reaper.sweep()
     assert named(label) == []
 
 
