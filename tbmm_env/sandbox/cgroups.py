@@ -20,6 +20,7 @@ from tbmm_env.sandbox.fault import Counters
 PARENT = "tbmm"
 PERIOD_US = 100_000
 PATIENCE_S = 5.0
+SWEEP_PATIENCE_S = 2.0
 NEEDED = ("memory", "pids")
 COUNTERS = (
     ("oom_kills", "memory.events", "oom_kill"),
@@ -194,11 +195,18 @@ def names() -> list[str]:
 
 
 def sweep() -> int:
-    """Remove groups whose owner is gone; return how many were removed."""
-    count = 0
-    for hierarchy in hierarchies():
-        for folder in (hierarchy.mount / PARENT).glob("*.*"):
-            if owner.gone(folder.name.partition(".")[0]):
-                watch_program.kill_group(str(folder))
-                count += _removed(folder)
-    return count
+    """Remove groups whose owner is gone; return how many were removed.
+
+    Whoever is in them is killed, and may take up to :data:`SWEEP_PATIENCE_S` in all to leave.
+    """
+    found = [folder for hierarchy in hierarchies() for folder in (hierarchy.mount / PARENT).glob("*.*")]
+    left = ownerless = [folder for folder in found if owner.gone(folder.name.partition(".")[0])]
+    deadline = time.monotonic() + SWEEP_PATIENCE_S
+    while left:
+        for folder in left:
+            watch_program.kill_group(str(folder))
+        left = [folder for folder in left if not _removed(folder)]
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.01 if left else 0.0)
+    return len(ownerless) - len(left)
