@@ -181,7 +181,7 @@ def _given_bomb(given: Scene, generator: np.random.Generator) -> Bomb | None:
     if not bombs:
         return None
     at, place = bursts(given, bombs)
-    spans = hidden_spans(sight, at, place, np.zeros(len(bombs), dtype=np.intp))
+    spans = hidden_spans(sight, at, place, np.zeros(len(bombs), dtype=np.intp), COARSE_S)
     lengths = np.array([union_length(entry) for entry in spans])
     good = np.flatnonzero((lengths >= LEAST_S) & (lengths <= 0.7 * lengths.max()))
     for row in good[:4].tolist():
