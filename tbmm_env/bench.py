@@ -14,7 +14,7 @@ from tbmm_env.judge.artifact import parse, validate
 from tbmm_env.judge.gate import operand, resolve
 from tbmm_env.judge.replay import Replayer, round_to_grid
 from tbmm_env.record import Answer, AnswerValue, Obligation, Panel
-from tbmm_env.specs import MetricSpec
+from tbmm_env.specs import MetricSpec, ObligationSpec
 from tbmm_env.tasks import Task
 
 _STEP = re.compile(r"([A-Za-z0-9_-]+)|\[(\d+)\]")
@@ -86,6 +86,18 @@ class Bench:
         """Replay an answer and decide every obligation."""
         values = self._replayer.replay(self.task, self.instance, answer).values
         return resolve(self.task.obligations, answer, values, self.instance.parameters)
+
+    def moved(self, spec: ObligationSpec) -> tuple[Obligation, ...]:
+        """Decide an obligation at the optimum with each replayed value that it reads moved far up, and far down."""
+        values = self._replayer.replay(self.task, self.instance, self.optimum).values
+        names = [term.removeprefix("replay:") for term in spec.terms if term.startswith("replay:")]
+        changed = [
+            {**values, name: values[name] + sign * (1 + abs(values[name]))}
+            for name in names
+            if name in values
+            for sign in (1, -1)
+        ]
+        return tuple(resolve((spec,), self.optimum, each, self.instance.parameters)[0] for each in changed)
 
     def panel(self) -> Panel:
         """Return what the official instance is scored against."""

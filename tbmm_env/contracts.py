@@ -176,8 +176,23 @@ def _can_fail(run: _Run) -> Found:
         for entry in run.labelled(label).obligations
         if entry.state == "violated"
     }
-    faults = [f"no labelled submission violates {spec.id}" for spec in run.task.obligations if spec.id not in seen]
-    return f"each of {len(run.task.obligations)} obligations is violated by a labelled submission", faults
+    guards = run.task.contracts.guards
+    faults = []
+    for spec in run.task.obligations:
+        if spec.id not in guards:
+            if spec.id not in seen:
+                faults.append(f"no labelled submission violates {spec.id}")
+        elif spec.id in seen:
+            faults.append(f"{spec.id} is declared a guard ({guards[spec.id]}), and a labelled submission violates it")
+        elif any(term.startswith("answer:") for term in spec.terms):
+            faults.append(f"{spec.id} is declared a guard, and reads the answer")
+        elif not any(entry.state == "violated" for entry in run.bench.moved(spec)):
+            faults.append(f"{spec.id} is a guard that no replayed value violates")
+    known = {spec.id for spec in run.task.obligations}
+    faults += [f"guards names {key}, which is no obligation" for key in guards if key not in known]
+    faults += [f"guards gives no reason for {key}" for key, reason in guards.items() if not reason.strip()]
+    sentence = f"each of {len(run.task.obligations) - len(guards)} obligations is violated by a labelled submission"
+    return sentence + (f", each of {len(guards)} guards by replayed values" if guards else ""), faults
 
 
 def _leaves(run: _Run) -> Found:

@@ -90,10 +90,13 @@ class ContractSpec:
     Attributes:
         baseline_score: ``verified`` of the trivial answers together.
         free_leaves: paths of answer leaves that no obligation restricts, with the reason.
+        guards: obligations on replayed values alone that no answer can violate while our replay is right, with the
+            reason.
     """
 
     baseline_score: Fraction
     free_leaves: dict[str, str] = field(default_factory=dict)
+    guards: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

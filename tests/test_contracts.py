@@ -205,6 +205,41 @@ def test_an_obligation_that_nothing_violates(folder: Path) -> None:
     assert "q5_no_handle_too_fast" not in sentence
 
 
+GUARD = """[[obligation]]
+id = "turn_has_a_length"
+form = "bound"
+question = "q4"
+terms = ["TERM"]
+lower = "LOWER"
+unit = "m"
+source = "arithmetic"
+text = "The turn has a length."
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("term", "lower", "guards", "said"),
+    [
+        ("replay:turn_length_m", "0", {"turn_has_a_length": "so"}, ""),
+        ("replay:turn_length_m", "-1000", {"turn_has_a_length": "so"}, "is a guard that no replayed value violates"),
+        ("replay:turn_length_m", "0", {}, "no labelled submission violates turn_has_a_length"),
+        ("answer:q4.turn_length_m", "0", {"turn_has_a_length": "so"}, "declared a guard, and reads the answer"),
+        ("replay:turn_length_m", "0", {"turn_has_a_length": " "}, "guards gives no reason for turn_has_a_length"),
+        ("replay:turn_length_m", "0", {"turn_has_a_length": "so", "nope": "so"}, "names nope, which is no obligation"),
+        ("replay:turn_length_m", "0", {"turn_has_a_length": "so", "q5_speed_not_negative": "so"},
+         "q5_speed_not_negative is declared a guard (so), and a labelled submission violates it"),
+    ],
+)  # fmt: skip
+def test_guards_of_the_replay(folder: Path, term: str, lower: str, guards: dict[str, str], said: str) -> None:
+    edit(folder / "task.toml", "[[obligation]]", GUARD.replace("TERM", term).replace("LOWER", lower) + "[[obligation]]")
+    listed = "".join(f'{name} = "{reason}"\n' for name, reason in guards.items())
+    edit(folder / "task.toml", "[answer]\n", f"[contracts.guards]\n{listed}\n[answer]\n")
+    (result,) = contracts.check(tasks.load_unfrozen(NAME), ["obligations_can_fail"])
+    assert result.ok == (said == "")
+    assert said in result.sentence
+
+
 def test_an_obligation_that_no_allowed_number_can_break(folder: Path) -> None:
     keep(folder, "q2")
     edit(folder / "task.toml", 'terms = ["answer:q2.termination_time_s"]\nlower = "0"',

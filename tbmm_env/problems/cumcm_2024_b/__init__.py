@@ -96,9 +96,8 @@ def replay(parameters: Mapping[str, JsonValue], answer: Mapping[str, Any]) -> di
         answer: schema-valid answer of plain numbers, lists and dicts; any part may be absent.
 
     Returns:
-        Values by name: risks as probabilities, profits in yuan an order, and for each profit whether the answer claims
-        one (1 or 0) and, if so, the largest that any policy has. A value whose decisions are absent, or do not fit the
-        instance, is absent.
+        Values by name: risks as probabilities, profits in yuan an order, and beside each profit the largest that any
+        policy has. A value whose decisions are absent, or do not fit the instance, is absent.
 
     Raises:
         BadInstance: as :func:`check`.
@@ -107,12 +106,11 @@ def replay(parameters: Mapping[str, JsonValue], answer: Mapping[str, Any]) -> di
     values: dict[str, float] = {}
     for name, demand in (("reject", given.reject), ("accept", given.accept)):
         values.update(_plan_risks(name, demand, _part(_part(answer, "q1"), name)))
-    claims = _part(answer, "claims")
     listed = _part(answer, "q2").get("cases")
     rows = listed if isinstance(listed, list) and len(listed) == len(given.cases) else [{}] * len(given.cases)
     for number, (case, decisions) in enumerate(zip(given.cases, rows, strict=True), 1):
         four = [_bit(decisions.get(name)) if isinstance(decisions, Mapping) else None for name in _CASE_DECISIONS]
-        values.update(_worth(f"q2_case{number}", case, four, claims))
+        values.update(_worth(f"q2_case{number}", case, four))
     q3 = _part(answer, "q3")
     system = given.system
     sizes = (len(system.parts), len(system.assemblies), len(system.assemblies))
@@ -120,7 +118,7 @@ def replay(parameters: Mapping[str, JsonValue], answer: Mapping[str, Any]) -> di
     for name, size in zip(_SYSTEM_DECISIONS, sizes, strict=True):
         row = q3.get(name)
         bits += [_bit(item) for item in row] if isinstance(row, list) and len(row) == size else [None]
-    values.update(_worth("q3", system, bits, claims))
+    values.update(_worth("q3", system, bits))
     return values
 
 
@@ -189,18 +187,13 @@ def _plan_risks(name: str, demand: Demand, plan: Mapping[str, Any]) -> dict[str,
     return {f"q1_{name}_nominal_risk": float(nominal), f"q1_{name}_alternative_risk": float(alternative)}
 
 
-def _worth(name: str, system: System, bits: list[int | None], claims: Mapping[str, Any]) -> dict[str, float]:
-    """Profit of a policy, and what a claim about it is held against."""
-    values: dict[str, float] = {}
+def _worth(name: str, system: System, bits: list[int | None]) -> dict[str, float]:
+    """Profit of a policy, and the largest of any; empty when a decision is missing."""
     chosen = [bit for bit in bits if bit is not None]
-    if len(chosen) == len(bits):
-        values[f"{name}_profit_yuan"] = float(expected_profit(system, policy_from(system, chosen)))
-    claim = claims.get(f"{name}_profit_yuan")
-    claimed = isinstance(claim, int | float) and not isinstance(claim, bool)
-    values[f"{name}_claimed"] = float(claimed)
-    if claimed:
-        values[f"{name}_best_yuan"] = float(best_policy(system)[1])
-    return values
+    if len(chosen) < len(bits):
+        return {}
+    profit = expected_profit(system, policy_from(system, chosen))
+    return {f"{name}_profit_yuan": float(profit), f"{name}_best_yuan": float(best_policy(system)[1])}
 
 
 def _part(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
