@@ -221,10 +221,10 @@ text = "The turn has a length."
 @pytest.mark.parametrize(
     ("term", "lower", "guards", "said"),
     [
-        ("replay:turn_length_m", "0", {"turn_has_a_length": "so"}, ""),
-        ("replay:turn_length_m", "-1000", {"turn_has_a_length": "so"}, "is a guard that no replayed value violates"),
+        ("replay:turn_length_m", "0", {"turn_has_a_length": "so"}, "no labelled"),
+        ("replay:turn_length_m", "-1000", {"turn_has_a_length": "so"}, "turn_has_a_length is a guard that no replayed value"),
         ("replay:turn_length_m", "0", {}, "no labelled submission violates turn_has_a_length"),
-        ("answer:q4.turn_length_m", "0", {"turn_has_a_length": "so"}, "declared a guard, and reads the answer"),
+        ("answer:q4.turn_length_m", "0", {"turn_has_a_length": "so"}, "turn_has_a_length is declared a guard, and reads"),
         ("replay:turn_length_m", "0", {"turn_has_a_length": " "}, "guards gives no reason for turn_has_a_length"),
         ("replay:turn_length_m", "0", {"turn_has_a_length": "so", "nope": "so"}, "names nope, which is no obligation"),
         ("replay:turn_length_m", "0", {"turn_has_a_length": "so", "q5_speed_not_negative": "so"},
@@ -235,9 +235,12 @@ def test_guards_of_the_replay(folder: Path, term: str, lower: str, guards: dict[
     edit(folder / "task.toml", "[[obligation]]", GUARD.replace("TERM", term).replace("LOWER", lower) + "[[obligation]]")
     listed = "".join(f'{name} = "{reason}"\n' for name, reason in guards.items())
     edit(folder / "task.toml", "[answer]\n", f"[contracts.guards]\n{listed}\n[answer]\n")
-    (result,) = contracts.check(tasks.load_unfrozen(NAME), ["obligations_can_fail"])
-    assert result.ok == (said == "")
-    assert said in result.sentence
+    for path in (folder / "submissions" / "infeasible").glob("*"):
+        if path.stem != "q5_negative":
+            path.unlink()
+    sentence = refused("obligations_can_fail")
+    assert said in sentence
+    assert ("turn_has_a_length" in sentence) == ("turn_has_a_length" in said)
 
 
 def test_an_obligation_that_no_allowed_number_can_break(folder: Path) -> None:
