@@ -222,9 +222,9 @@ text = "The turn has a length."
     ("term", "lower", "guards", "said"),
     [
         ("replay:turn_length_m", "0", {"turn_has_a_length": "so"}, "no labelled"),
-        ("replay:turn_length_m", "-1000", {"turn_has_a_length": "so"}, "turn_has_a_length is a guard that no replayed value"),
+        ("replay:turn_length_m", "-1000", {"turn_has_a_length": "so"}, "turn_has_a_length is a guard that no replayed"),
         ("replay:turn_length_m", "0", {}, "no labelled submission violates turn_has_a_length"),
-        ("answer:q4.turn_length_m", "0", {"turn_has_a_length": "so"}, "turn_has_a_length is declared a guard, and reads"),
+        ("answer:q4.turn_length_m", "0", {"turn_has_a_length": "so"}, "turn_has_a_length is declared a guard, and"),
         ("replay:turn_length_m", "0", {"turn_has_a_length": " "}, "guards gives no reason for turn_has_a_length"),
         ("replay:turn_length_m", "0", {"turn_has_a_length": "so", "nope": "so"}, "names nope, which is no obligation"),
         ("replay:turn_length_m", "0", {"turn_has_a_length": "so", "q5_speed_not_negative": "so"},
