@@ -246,7 +246,7 @@ def scan(seed, tries, keep, bombs, drone, starts, units, arrivals, s, ring, cove
         rows = crossings(heading, speed, 0.35, drone, starts, units, arrivals, s, ring)
         used, worth = 0, 0.0
         for _ in range(bombs):
-            best, most = -1, 0.05
+            best, most = -1, -0.9  # a bomb that adds nothing yet may be led to where it does
             for i in range(rows.shape[0]):
                 gain = gain_of(rows[i], rows, picked, used, s, cover, counts)
                 gain *= 1.0 + (worst if rows[i, 1] == low else 0.0)
@@ -256,7 +256,7 @@ def scan(seed, tries, keep, bombs, drone, starts, units, arrivals, s, ring, cove
                 break
             picked[used] = best
             used += 1
-            worth += most
+            worth += max(most, 0.0)
         slot = np.argmin(worths)
         if used == bombs and worth > worths[slot]:
             worths[slot] = worth
@@ -454,7 +454,7 @@ def large(task):
         last = -1.0
         for sweep in range(12):
             for drone in search.random.permutation(drones).tolist():
-                search.renew(drone, 300 if sweep == 0 else 200, 5, 120, 300, COARSE, 0.4)
+                search.renew(drone, 250 if sweep == 0 else 120, 8, 500, 2000, COARSE, 0.4)
                 if time.process_time() - begin > 0.8 * seconds:
                     break
             worth = search.worth()
@@ -469,7 +469,7 @@ def large(task):
     turn = 0
     while turn < 2 or time.process_time() - begin < seconds:
         for drone in drones:
-            best.polish(drone, 400, FINE, 0.4)
+            best.polish(drone, 1500, FINE, 0.4)
         turn += 1
     return best.worth(), best.records()
 
