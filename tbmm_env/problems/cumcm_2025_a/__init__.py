@@ -43,7 +43,7 @@ EFFORTS: Final[Mapping[str, tuple[int, Effort]]] = {
     "q2": (1, Effort(pairs=400, times=200, kept=8, rounds=40, offspring=24)),
     "q3": (1, Effort(pairs=800, times=400, kept=16, rounds=60, offspring=24)),
     "q4": (2, Effort(pairs=400, times=120, kept=6, rounds=24, offspring=24)),
-    "q5": (2, Effort(pairs=600, times=80, kept=6, rounds=24, offspring=20)),
+    "q5": (2, Effort(pairs=1200, times=80, kept=6, rounds=24, offspring=20)),
 }
 """Rounds over the drones, and the effort of each block, of the reference; about 3 s on one core."""
 
