@@ -105,7 +105,8 @@ def replay(parameters: Mapping[str, JsonValue], answer: Mapping[str, Any]) -> di
         answer: schema-valid answer of plain numbers, lists and dicts; any part may be absent.
 
     Returns:
-        Values by name, units in the names. A question whose plans are absent or lack a number has no values.
+        Values by name, units in the names. A question whose plans are absent or lack a number has no values; one whose
+        drones or bombs are not those it allows is refused by the gate, and has no times.
 
     Raises:
         BadInstance: as :func:`check`.
@@ -115,9 +116,13 @@ def replay(parameters: Mapping[str, JsonValue], answer: Mapping[str, Any]) -> di
     if isinstance(answer.get("q1"), Mapping):
         values["q1_shield_time_s"] = sampling.q1_truth_s(given)
     plans = {question: found for question in QUESTIONS if (found := read(answer, question)) is not None}
+    counted: dict[str, list[Plan]] = {}
     for question, entries in plans.items():
-        values |= {f"{question}_{name}": value for name, value in faults(given, question, entries).items()}
-    return values | metrics(Sight.of(given), [plans])[0]
+        broken = faults(given, question, entries)
+        values |= {f"{question}_{name}": value for name, value in broken.items()}
+        if not any(broken[name] for name in ("drones_not_allowed", "drones_repeated", "surplus_bombs")):
+            counted[question] = entries
+    return values | metrics(Sight.of(given), [counted])[0]
 
 
 def trivial_answers(parameters: Mapping[str, JsonValue]) -> dict[str, dict[str, Any]]:

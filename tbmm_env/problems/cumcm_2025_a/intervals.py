@@ -19,8 +19,11 @@ from numpy.typing import NDArray
 
 from .shadow import Array, Sight, margin
 
-RESOLUTION_S = 1e-7
+RESOLUTION_S = 1e-6
 """Longest stretch that the search may miss, s."""
+
+MOST_AT_ONCE = 20_000
+"""Most intervals looked at together: bounds the memory where a cloud is made to graze the sight for long."""
 
 PARTS = 8
 """Parts that an undecided interval is cut into; more than two, as small arrays cost as much as smaller ones."""
@@ -31,6 +34,8 @@ CLOSING_STEPS = 4
 """Steps of false position (Illinois) in an interval of a millisecond or less; three reach rounding."""
 
 Spans = list[tuple[float, float]]
+Intervals = tuple[NDArray[np.intp], Array, Array, Array, Array]
+"""Pair, begin, end, and the margins there; one entry an interval."""
 
 
 def hidden_spans(
@@ -60,12 +65,18 @@ def hidden_spans(
         cloud[:, 2] -= given.sink_mps * (time_s - burst_s[pair])
         return margin(given, sight.at(missile[pair], time_s), cloud)
 
-    pair = np.flatnonzero(end > burst_s)
+    pair: NDArray[np.intp] = np.flatnonzero(end > burst_s)
     a, b = burst_s[pair], end[pair]
     m_a, m_b = value(pair, a), value(pair, b)
     first = dict(zip(pair.tolist(), (m_a >= 0.0).tolist(), strict=True))
-    found: list[tuple[NDArray[np.intp], Array, Array, Array, Array]] = []
-    while len(pair):
+    found: list[Intervals] = []
+    waiting: list[Intervals] = [(pair, a, b, m_a, m_b)]
+    while waiting:
+        pair, a, b, m_a, m_b = waiting.pop()
+        if len(pair) > MOST_AT_ONCE:
+            now, later = slice(None, MOST_AT_ONCE), slice(MOST_AT_ONCE, None)
+            waiting.append((pair[later], a[later], b[later], m_a[later], m_b[later]))
+            pair, a, b, m_a, m_b = pair[now], a[now], b[now], m_a[now], m_b[now]
         length = b - a
         slack = sight.rate(missile[pair], b) * length
         open_ = (m_a >= -slack) & (m_b <= slack)
@@ -74,13 +85,14 @@ def hidden_spans(
         change = small & ((m_a >= 0.0) != (m_b >= 0.0))
         found.append((pair[change], a[change], b[change], m_a[change], m_b[change]))
         pair, a, b, m_a, m_b = pair[~small], a[~small], b[~small], m_a[~small], m_b[~small]
+        if not len(pair):
+            continue
         inner = a[:, None] + (b - a)[:, None] * _SHARES
         m = value(np.repeat(pair, PARTS - 1), inner.ravel()).reshape(inner.shape)
         cuts, margins = np.column_stack([a, inner, b]), np.column_stack([m_a, m, m_b])
         pair = np.repeat(pair, PARTS)
         a, b, m_a, m_b = (part.ravel() for part in (cuts[:, :-1], cuts[:, 1:], margins[:, :-1], margins[:, 1:]))
-    if not found:
-        return [[] for _ in range(len(burst_s))]
+        waiting.append((pair, a, b, m_a, m_b))
     pair, a, b, m_a, m_b = (np.concatenate([part[column] for part in found]) for column in range(5))
     roots = _close_in(value, pair, a, b, m_a, m_b)
     changes: dict[int, list[float]] = {}
