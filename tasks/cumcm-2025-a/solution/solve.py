@@ -138,21 +138,22 @@ def union(cover, count, extra, extras):
 
 @njit
 def plan_worth(x, target, drone, starts, units, arrivals, s, ring, step, cover, counts, worst, bursts, fuses, spans):
-    """Worth of one drone's plan given what others hide; -1 when it breaks a rule. Fills bursts, fuses and spans."""
+    """Worth of one drone's plan given what others hide. Fills bursts, fuses (-1: cannot be dropped) and spans."""
     n, missiles = target.shape[0], starts.shape[0]
     for i in range(n):
         m = target[i]
         te, fuse = bomb_at(drone, x[0], x[1], x[2 + 3 * i], x[3 + 3 * i], x[4 + 3 * i], starts[m], units[m], s)
-        if fuse < 0.0:
-            return -1.0
         for j in range(i):
-            if abs((te - fuse) - (bursts[j] - fuses[j])) < s[GAP] + 3e-6:
-                return -1.0
+            if fuses[j] >= 0.0 and abs((te - fuse) - (bursts[j] - fuses[j])) < s[GAP] + 3e-6:
+                fuse = -1.0
         bursts[i], fuses[i] = te, fuse
     total, least = 0.0, 1e9
     extra = np.empty((n, 2))
     for m in range(missiles):
         for i in range(n):
+            extra[i], spans[m, i] = 0.0, 0.0
+            if fuses[i] < 0.0:
+                continue
             run = x[1] * bursts[i]
             a, b = stretch(
                 drone[0] + run * math.cos(x[0]), drone[1] + run * math.sin(x[0]), drone[2] - 0.5 * G * fuses[i] ** 2,
@@ -246,7 +247,7 @@ def scan(seed, tries, keep, bombs, drone, starts, units, arrivals, s, ring, cove
         rows = crossings(heading, speed, 0.35, drone, starts, units, arrivals, s, ring)
         used, worth = 0, 0.0
         for _ in range(bombs):
-            best, most = -1, -0.9  # a bomb that adds nothing yet may be led to where it does
+            best, most = -1, 0.05
             for i in range(rows.shape[0]):
                 gain = gain_of(rows[i], rows, picked, used, s, cover, counts)
                 gain *= 1.0 + (worst if rows[i, 1] == low else 0.0)
@@ -256,27 +257,37 @@ def scan(seed, tries, keep, bombs, drone, starts, units, arrivals, s, ring, cove
                 break
             picked[used] = best
             used += 1
-            worth += max(most, 0.0)
+            worth += most
         slot = np.argmin(worths)
-        if used == bombs and worth > worths[slot]:
+        if used > 0 and worth > worths[slot]:
             worths[slot] = worth
             kept[slot, 0], kept[slot, 1] = heading, speed
-            for j in range(bombs):
-                kept[slot, 2 + 3 * j] = rows[picked[j], 0]
-                targets[slot, j] = int(rows[picked[j], 1])
+            for j in range(bombs):  # what is left over starts anywhere; where it cannot be dropped it is not
+                m = int(rows[picked[j], 1]) if j < used else np.random.randint(missiles)
+                kept[slot, 2 + 3 * j] = rows[picked[j], 0] if j < used else np.random.random() * arrivals[m]
+                kept[slot, 3 + 3 * j], kept[slot, 4 + 3 * j] = 0.0, 0.0
+                targets[slot, j] = m
     return worths, kept, targets
 
 
 @njit
+def sight_time(drone, heading, run, start, unit, s):
+    """When the line of sight passes over a place on a drone's path."""
+    x, y = drone[0] + run * math.cos(heading) - s[TX], drone[1] + run * math.sin(heading) - s[TY]
+    px, py = start[0] - s[TX], start[1] - s[TY]
+    turn = unit[0] * y - unit[1] * x
+    return (py * x - px * y) / turn if abs(turn) > 1e-9 else -1.0
+
+
+@njit
 def improve(seed, rounds, x, target, drone, starts, units, arrivals, s, ring, step, cover, counts, worst):
-    """Random steps of many sizes, kept when they are better."""
+    """Random steps of many sizes, kept when they are better; some turn the flight and keep the bursts' times."""
     np.random.seed(seed)
     n, missiles = target.shape[0], starts.shape[0]
     bursts, fuses, spans = np.empty(n), np.empty(n), np.empty((missiles, n, 2))
-    best = plan_worth(
-        x, target, drone, starts, units, arrivals, s, ring, step, cover, counts, worst, bursts, fuses, spans
-    )
-    x = x.copy()
+    rest = (target, drone, starts, units, arrivals, s, ring, step, cover, counts, worst, bursts, fuses, spans)
+    best = plan_worth(x, *rest)
+    x, held = x.copy(), bursts.copy()
     for _ in range(rounds):
         y = x.copy()
         size = 10.0 ** (-3.5 * np.random.random())
@@ -288,12 +299,15 @@ def improve(seed, rounds, x, target, drone, starts, units, arrivals, s, ring, st
             scale = 0.07 if i == 0 else 12.0 if i == 1 else 2.0 if i % 3 == 2 else 3.0 if i % 3 == 0 else 0.05
             y[i] += np.random.normal() * size * scale
         y[1] = min(max(y[1], s[VMIN]), s[VMAX])
-        worth = plan_worth(
-            y, target, drone, starts, units, arrivals, s, ring, step, cover, counts, worst, bursts, fuses, spans
-        )
+        if np.random.random() < 0.4:
+            for i in range(n):
+                te = held[i] - x[4 + 3 * i] + (y[2 + 3 * i] - x[2 + 3 * i])
+                m = target[i]
+                y[2 + 3 * i] = sight_time(drone, y[0], y[1] * te, starts[m], units[m], s)
+        worth = plan_worth(y, *rest)
         if worth > best:
-            best, x = worth, y
-    plan_worth(x, target, drone, starts, units, arrivals, s, ring, step, cover, counts, worst, bursts, fuses, spans)
+            best, x, held = worth, y, bursts.copy()
+    plan_worth(x, *rest)
     return best, x, bursts, fuses, spans
 
 
@@ -374,10 +388,7 @@ class Search:
         cover, counts = self.cover(drone)
         args = (self.p.drones[drone], self.starts, self.units, self.arrivals, self.p.s, ring)
         rest = (cover, counts, self.worst)
-        for bombs in range(self.bombs, 0, -1):
-            worths, plans, targets = scan(self.seed(), tries, keep, bombs, *args, *rest)
-            if worths.max() > 0:
-                break
+        worths, plans, targets = scan(self.seed(), tries, keep, self.bombs, *args, *rest)
         found = [
             improve(self.seed(), rounds, plans[i], targets[i], *args, step, *rest) + (targets[i],)
             for i in np.argsort(-worths)
@@ -413,7 +424,8 @@ class Search:
         """The plans as they stand in the answer."""
         result = []
         for drone, (x, _, bursts, fuses, _) in sorted(self.plans.items()):
-            drops = sorted((max(0.0, float(te - fuse)), float(fuse)) for te, fuse in zip(bursts, fuses, strict=True))
+            drops = [(float(te - f), float(f)) for te, f in zip(bursts, fuses, strict=True) if f >= 0.0]
+            drops = sorted((max(0.0, at), f) for at, f in drops)
             result.append({
                 "drone": drone + 1,
                 "heading_deg": round(math.degrees(x[0]) % 360.0, 8),
@@ -433,7 +445,7 @@ def small(problem, drones, bombs, seconds, seed):
     rounds = 0
     while rounds < 1 or time.process_time() < stop:
         for drone in drones:
-            search.renew(drone, 400, 8, 500, 1500, COARSE, 0.3)
+            search.renew(drone, 300, 12, 2000, 5000, COARSE, 0.3)
         rounds += 1
     for _ in range(2):
         for drone in drones:
@@ -557,7 +569,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--instance", type=Path, default=Path("/task/instance.json"))
     parser.add_argument("--out", type=Path, default=Path("/workspace/answer.json"))
-    parser.add_argument("--seconds", type=float, default=12.0, help="processor time of each search of question 5")
+    parser.add_argument("--seconds", type=float, default=10.0, help="processor time of each search of question 5")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     instance = json.loads(options.instance.read_text(encoding="utf-8"))
