@@ -438,14 +438,14 @@ class Search:
 COARSE, FINE = ring_of(16), ring_of(96)
 
 
-def small(problem, drones, bombs, seconds, seed):
+def small(problem, drones, bombs, seconds, seed, least=4):
     """Questions 2 to 4: a fresh search for every drone, again and again, then a close polish."""
     search = Search(problem, 1, drones, bombs, seed)
     stop = time.process_time() + seconds
     rounds = 0
-    while rounds < 1 or time.process_time() < stop:
+    while rounds < least or time.process_time() < stop:
         for drone in drones:
-            search.renew(drone, 300, 12, 2000, 5000, COARSE, 0.3)
+            search.renew(drone, 600, 40 if bombs == 1 else 12, 600 if bombs == 1 else 2000, 5000, COARSE, 0.3)
         rounds += 1
     for _ in range(2):
         for drone in drones:
@@ -547,14 +547,14 @@ def question1(problem, parameters):
 def solve(parameters, seconds, processes):
     """Answer of one instance."""
     problem = Problem(parameters)
-    small(problem, [0], 1, 0.0, 1)  # compiles everything before the processes part
+    small(problem, [0], 1, 0.0, 1, 1)  # compiles everything before the processes part
     context = multiprocessing.get_context("fork")
     with context.Pool(processes) as pool:
         tasks = [(problem, seconds, 100 + number) for number in range(processes)]
         running = pool.map_async(large, tasks, chunksize=1)
         first = question1(problem, parameters)
         runs = {
-            "q2": small(problem, [0], 1, 0.05 * seconds, 2),
+            "q2": small(problem, [0], 1, 0.1 * seconds, 2, 12),
             "q3": small(problem, [0], problem.bombs, 0.2 * seconds, 3),
             "q4": small(problem, problem.q4, 1, 0.15 * seconds, 4),
         }
