@@ -344,9 +344,8 @@ class Search:
             np.ascontiguousarray(part[:missiles]) for part in (problem.starts, problem.units, problem.arrivals)
         )
         self.random = np.random.default_rng(seed)
-        self.worst = (
-            2.0 * missiles / 3.0 if missiles > 1 else 0.0
-        )  # the sum weighs three, the worst missile one, doubled
+        # the worst missile has a third of the sum's weight, and the sum has every missile
+        self.worst = missiles / 3.0 if missiles > 1 else 0.0
         self.plans = {}
 
     def cover(self, without):
