@@ -188,7 +188,7 @@ class Helper:
             ended, unread = self.shell_ended, self.terminal.unread_command()
             self._new_shell()
             if unread is not None:
-                self.terminal.run(unread)
+                self.terminal.run(unread, again=True)
             else:
                 self._drain("shell_restarted", ended)
         elif now >= self.until:

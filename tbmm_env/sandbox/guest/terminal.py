@@ -33,6 +33,8 @@ BASH = "echo 1000 >/proc/self/oom_score_adj; PS1= PS2= exec /bin/bash --noprofil
 NICENESS = 10
 """Of the agent's programs: among many busy ones the helper still gets a share."""
 MOST_CHUNKS = 16
+MOST_TRIES = 4
+"""Shells that a command is typed to, if they end without reading it."""
 FORK_PATIENCE_S = 2.0
 TERMINAL_PATIENCE_S = 10.0
 
@@ -63,6 +65,7 @@ class Terminal:
         self._carry = b""
         self._later = b""
         self._typing = self._line = b""
+        self._tries = 0
         self.capture = Capture(most_bytes)
         self.shell = 0
         self.shell_has_spoken = False
@@ -76,11 +79,12 @@ class Terminal:
         return modes
 
     def start_shell(self) -> None:
-        """Start a new bash in the foreground of the terminal.
+        """Start a new bash in the foreground of the terminal, as it was at first.
 
         Raises:
             OSError: if no process can be made.
         """
+        self._reset_modes()  # else it may end at once as the last one did
         deadline = time.monotonic() + FORK_PATIENCE_S
         child = -1
         while child < 0:
@@ -107,8 +111,9 @@ class Terminal:
 
     # ---------------------------------------------------------------- commands
 
-    def run(self, command: bytes) -> None:
-        """Have bash evaluate a command."""
+    def run(self, command: bytes, *, again: bool = False) -> None:
+        """Have bash evaluate a command; ``again`` when another bash was to, and ended without reading it."""
+        self._tries = 1 + self._tries if again else 1
         self._word = os.urandom(8).hex().encode()
         os.ftruncate(self._command, 0)
         os.pwrite(self._command, command, 0)
@@ -123,14 +128,14 @@ class Terminal:
         self.push()
 
     def unread_command(self) -> bytes | None:
-        """Return the present command if bash, once at work, has ended and read nothing of it.
+        """Return the present command if bash has ended and read nothing of it; a few times.
 
         A program may have left the terminal so that bash, back from it, reads the end of its input and leaves, just
         when the next command is typed.
         """
         with suppress(OSError):
             unread = struct.unpack("i", fcntl.ioctl(self._own, termios.FIONREAD, struct.pack("i", 0)))[0]
-            if self.shell_has_spoken and self._word and unread >= len(self._line) - len(self._typing) > 0:
+            if self._tries < MOST_TRIES and self._word and unread >= len(self._line) - len(self._typing) > 0:
                 return os.pread(self._command, os.fstat(self._command).st_size, 0)
         return None
 

@@ -52,6 +52,14 @@ CASES = (
         ),
     ),
     Case(
+        name="terminal_end_of_input_for_the_shell",
+        steps=(
+            Step(command="stty -icanon min 0 time 0", fault=ANY),
+            Step(command="echo; echo fine", shows=("fine\n",)),
+        )
+        * 10,
+    ),
+    Case(
         name="terminal_flow_stopped",
         steps=(
             *attacked("t.tcflow(0, t.TCOOFF)\nos.write(1, b'x')"),
