@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from tbmm_env.errors import BadInstance
+from tbmm_env.problems.fields import finite
 from tbmm_env.record import JsonValue, Language
 
 from .collision import Boards
@@ -273,7 +274,7 @@ def _number(answer: Mapping[str, Any], *path: str) -> float | None:
         if not isinstance(value, Mapping) or name not in value:
             return None
         value = value[name]
-    return _finite(value)
+    return finite(value)
 
 
 def _point(answer: Mapping[str, Any], name: str) -> tuple[float, float] | None:
@@ -283,12 +284,5 @@ def _point(answer: Mapping[str, Any], name: str) -> tuple[float, float] | None:
     value = path.get(name) if isinstance(path, Mapping) else None
     if not isinstance(value, list | tuple) or len(value) != 2:
         return None
-    x, y = _finite(value[0]), _finite(value[1])
+    x, y = finite(value[0]), finite(value[1])
     return None if x is None or y is None else (x, y)
-
-
-def _finite(value: Any) -> float | None:
-    """A finite number as float; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)

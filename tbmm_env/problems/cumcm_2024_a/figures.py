@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import io
-
-import matplotlib.style
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
+
+from tbmm_env.problems.pictures import drawn, new_figure
 
 from .parameters import Setting
 
 SIZE_IN = (8.0, 6.0)
-DPI = 100
 BLUE = "#1f6fb2"
 RED = "#c0392b"
 
@@ -28,21 +25,13 @@ def draw(given: Setting) -> dict[str, bytes]:
     Returns:
         PNG bytes (800 x 600 pixels) by file name.
     """
-    with matplotlib.style.context("default"):
-        return {"boards.png": _boards(given), "spiral.png": _spiral(given), "turning_circle.png": _circle(given)}
-
-
-def _figure() -> Figure:
-    figure = Figure(figsize=SIZE_IN, dpi=DPI)
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def _bytes(figure: Figure) -> bytes:
-    """PNG without metadata, so that equal drawings are equal bytes."""
-    stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=DPI, metadata={"Software": None})
-    return stream.getvalue()
+    return drawn(
+        {
+            "boards.png": lambda: _boards(given),
+            "spiral.png": lambda: _spiral(given),
+            "turning_circle.png": lambda: _circle(given),
+        }
+    )
 
 
 def _double_arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float], label: str) -> None:
@@ -60,9 +49,9 @@ def _double_arrow(axes: Axes, start: tuple[float, float], end: tuple[float, floa
     )
 
 
-def _boards(given: Setting) -> bytes:
+def _boards(given: Setting) -> Figure:
     """Plan of the head board and of a body board with dimensions."""
-    figure = _figure()
+    figure = new_figure(SIZE_IN)
     boards = given.boards
     longest = max(boards.head_m, boards.body_m)
     for row, (length, name) in enumerate(((boards.head_m, "head board"), (boards.body_m, "body / tail board"))):
@@ -88,7 +77,7 @@ def _boards(given: Setting) -> bytes:
         right = length + 0.03 * longest
         _double_arrow(axes, (right, -half), (right, half), f"{boards.width_m:.2f} m")
         axes.set_title(f"{name} (plan)", fontsize=12)
-    return _bytes(figure)
+    return figure
 
 
 def _frame(figure: Figure, extent: float) -> Axes:
@@ -106,9 +95,9 @@ def _frame(figure: Figure, extent: float) -> Axes:
     return axes
 
 
-def _spiral(given: Setting) -> bytes:
+def _spiral(given: Setting) -> Figure:
     """Incoming spiral of question 1 with the start A and the direction of motion."""
-    figure = _figure()
+    figure = new_figure(SIZE_IN)
     start = given.start_turn * given.spiral_pitch_m
     axes = _frame(figure, 1.15 * start)
     theta = np.linspace(0.0, 2.0 * np.pi * given.start_turn, 240 * given.start_turn)
@@ -120,12 +109,12 @@ def _spiral(given: Setting) -> bytes:
     axes.annotate("", (start, 0.0), (start, 0.22 * start), arrowprops=arrow)
     title = f"A = ({start:.3f}, 0): turn {given.start_turn}, pitch {given.spiral_pitch_m:.3f} m, clockwise inwards"
     axes.set_title(title, fontsize=12)
-    return _bytes(figure)
+    return figure
 
 
-def _circle(given: Setting) -> bytes:
+def _circle(given: Setting) -> Figure:
     """Turning circle in the middle of an incoming spiral (the turn itself is left to the solver)."""
-    figure = _figure()
+    figure = new_figure(SIZE_IN)
     turn = given.turn
     turns = 3.0
     outer = turn.radius_m + turns * turn.pitch_m
@@ -141,4 +130,4 @@ def _circle(given: Setting) -> bytes:
     label = f"D = {2.0 * turn.radius_m:.1f} m"
     axes.annotate(label, (0.0, -0.35 * turn.radius_m), fontsize=12, ha="center")
     axes.set_title(f"incoming spiral of pitch {turn.pitch_m:.2f} m, clockwise, up to the circle", fontsize=12)
-    return _bytes(figure)
+    return figure

@@ -15,14 +15,17 @@ An instance is well posed when every reference exists and the trivial answers ar
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from tbmm_env.errors import BadInstance
+from tbmm_env.problems import draws
+from tbmm_env.problems.draws import generator_of, seed_number
+from tbmm_env.problems.fields import named, number
 from tbmm_env.record import JsonValue
 
 from .chain import arc_length
@@ -141,24 +144,8 @@ def setting(parameters: Mapping[str, JsonValue]) -> Setting:
 
 def _numbers(parameters: Mapping[str, JsonValue]) -> dict[str, float]:
     """Field by field: presence, type and range."""
-    for name in sorted(set(RANGES) - set(parameters)):
-        raise BadInstance(f"parameter {name} is missing; every one of {', '.join(sorted(RANGES))} is needed")
-    for name in sorted(set(parameters) - set(RANGES)):
-        raise BadInstance(f"parameter {name} is unknown; the known ones are {', '.join(sorted(RANGES))}")
-    numbers: dict[str, float] = {}
-    for name, (low, high) in RANGES.items():
-        value = parameters[name]
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise BadInstance(f"parameter {name} is {value!r}; it must be a number in [{low}, {high}]")
-        decimals = DECIMALS[name]
-        if decimals == 0 and not isinstance(value, int):
-            raise BadInstance(f"parameter {name} is {value!r}; it must be an integer in [{low}, {high}]")
-        if not low <= value <= high:
-            raise BadInstance(f"parameter {name} is {value!r}; it must lie in [{low}, {high}]")
-        if round(value, decimals) != value:
-            raise BadInstance(f"parameter {name} is {value!r}; it may have at most {decimals} decimals")
-        numbers[name] = float(value)
-    return numbers
+    given = named(parameters, sorted(RANGES))
+    return {name: number(name, given[name], limits, DECIMALS[name]) for name, limits in RANGES.items()}
 
 
 def _relations(given: Setting) -> None:
@@ -202,13 +189,7 @@ def sample(seed: int) -> dict[str, JsonValue]:
     Raises:
         BadInstance: when the seed is not an integer of that range.
     """
-    try:
-        number = -1 if isinstance(seed, bool) else operator.index(seed)
-    except TypeError:
-        number = -1
-    if not 0 <= number < 2**63:
-        raise BadInstance(f"seed is {seed!r}; it must be an integer with 0 <= seed < 2**63")
-    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence([2024, 1, number])))
+    generator = generator_of(2024, 1, seed_number(seed))
     for _ in range(MAX_DRAWS):
         parameters = _draw(generator)
         try:
@@ -223,8 +204,7 @@ def sample(seed: int) -> dict[str, JsonValue]:
 def _draw(generator: np.random.Generator) -> dict[str, JsonValue]:
     """One draw, rounded to the decimals the statement prints."""
 
-    def step(low: float, high: float, size: float, decimals: int) -> float:
-        return round(low + size * int(generator.integers(0, round((high - low) / size) + 1)), decimals)
+    step = partial(draws.step, generator)
 
     width = step(*RANGES["board_width_m"], 0.01, 2)
     diameter = step(*RANGES["turn_diameter_m"], 0.1, 1)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import io
-
-import matplotlib.style
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+
+from tbmm_env.problems.pictures import drawn, new_figure
 
 from .parameters import Setting
 from .system import System
 from .tables import money, node_name, percent
 
 SIZE_IN = (9.0, 7.0)
-DPI = 100
 PART = "#dcebf7"
 SEMI = "#fdebc8"
 PRODUCT = "#d8f0d3"
@@ -32,13 +29,11 @@ def draw(given: Setting) -> dict[str, bytes]:
     Returns:
         PNG bytes (900 x 700 pixels) by file name.
     """
-    with matplotlib.style.context("default"):
-        return {"order.png": _order(), "system.png": _system(given.system)}
+    return drawn({"order.png": _order, "system.png": lambda: _system(given.system)})
 
 
 def _page() -> tuple[Figure, Axes]:
-    figure = Figure(figsize=SIZE_IN, dpi=DPI)
-    FigureCanvasAgg(figure)
+    figure = new_figure(SIZE_IN)
     axes = figure.add_axes((0.01, 0.01, 0.98, 0.98))
     axes.set_xlim(0.0, 1.0)
     axes.set_ylim(0.0, 1.0)
@@ -46,19 +41,12 @@ def _page() -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _bytes(figure: Figure) -> bytes:
-    """PNG without metadata, so that equal drawings are equal bytes."""
-    stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=DPI, metadata={"Software": None})
-    return stream.getvalue()
-
-
 def _box(axes: Axes, at: tuple[float, float], text: str, colour: str) -> Text:
     frame = {"boxstyle": "round,pad=0.4", "facecolor": colour, "edgecolor": "black", "linewidth": 0.8}
     return axes.text(*at, text, fontsize=9, ha="center", va="center", bbox=frame, zorder=3)
 
 
-def _order() -> bytes:
+def _order() -> Figure:
     """One order of a case: where decisions are taken and what a bad product costs."""
     figure, axes = _page()
     axes.set_title("one order: until one good product is delivered", y=0.955, fontsize=12)
@@ -105,10 +93,10 @@ def _order() -> bytes:
     arrow("apart", "again")
     arrow("scrap", "parts", bend=-0.35)
     arrow("again", "ask", bend=0.55)
-    return _bytes(figure)
+    return figure
 
 
-def _system(system: System) -> bytes:
+def _system(system: System) -> Figure:
     """The tree with its numbers: parts on the left, the product on the right."""
     figure, axes = _page()
     parts = len(system.parts)
@@ -153,4 +141,4 @@ def _system(system: System) -> bytes:
         _box(axes, place[node], text, PRODUCT if last else SEMI)
     head = "P: rate, purchase, inspection     A: rate; assembly, inspection, dismantling (yuan)"
     axes.set_title(head, y=0.955, fontsize=11)
-    return _bytes(figure)
+    return figure

@@ -8,13 +8,13 @@ the product is a component of exactly one assembly. Rates have at most 3 decimal
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
 from tbmm_env.errors import BadInstance
+from tbmm_env.problems.fields import named, number
 from tbmm_env.record import JsonValue
 
 from .plans import MOST_UNITS, Demand, clearance, simple_plan
@@ -138,7 +138,7 @@ def setting(parameters: Mapping[str, JsonValue]) -> Setting:
     Raises:
         BadInstance: when a field is missing, unknown, of the wrong type, or out of its range or relation.
     """
-    top = _fields(parameters, "", tuple(OFFICIAL))
+    top = named(parameters, tuple(OFFICIAL))
     rate = _number(top["nominal_rate"], "nominal_rate")
     result = Setting(
         reject=demand_of(top["reject"], "reject", rate),
@@ -156,20 +156,6 @@ def setting(parameters: Mapping[str, JsonValue]) -> Setting:
 # ---------------------------------------------------------------- fields
 
 
-def _fields(value: Any, where: str, names: Sequence[str]) -> Mapping[str, Any]:
-    """The object at a place, with exactly the named fields."""
-    path = f"{where}." if where else ""
-    if not isinstance(value, Mapping):
-        raise BadInstance(f"parameter {where} is {str(value)[:60]!r}; it must be an object with {', '.join(names)}")
-    for name in names:
-        if name not in value:
-            raise BadInstance(f"parameter {path}{name} is missing; every one of {', '.join(names)} is needed")
-    for name in value:
-        if name not in names:
-            raise BadInstance(f"parameter {path}{name} is unknown; the known ones are {', '.join(names)}")
-    return value
-
-
 def _list(value: Any, where: str, low: int, high: int) -> list[Any]:
     if not isinstance(value, list) or not low <= len(value) <= high:
         said = f"has {len(value)} entries" if isinstance(value, list) else f"is {str(value)[:60]!r}"
@@ -180,15 +166,7 @@ def _list(value: Any, where: str, low: int, high: int) -> list[Any]:
 def _number(value: Any, where: str) -> Fraction:
     """The exact decimal at a place, in the range of its field's name."""
     name = where.rpartition(".")[2]
-    low, high = RANGES[name]
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise BadInstance(f"parameter {where} is {value!r}; it must be a number in [{low}, {high}]")
-    if not (math.isfinite(value) and low <= value <= high):
-        raise BadInstance(f"parameter {where} is {value!r}; it must lie in [{low}, {high}]")
-    decimals = 3 if name in RATES else 2
-    if round(value, decimals) != value:
-        raise BadInstance(f"parameter {where} is {value!r}; it may have at most {decimals} decimals")
-    return Fraction(str(value))
+    return Fraction(str(number(where, value, RANGES[name], 3 if name in RATES else 2)))
 
 
 def demand_of(value: Any, where: str, rate: Fraction) -> Demand:
@@ -203,7 +181,7 @@ def demand_of(value: Any, where: str, rate: Fraction) -> Demand:
         BadInstance: as :func:`setting`; also when no plan of at most ``MOST_UNITS`` units keeps it, or only just.
     """
     names = ("nominal_risk", "alternative_rate", "alternative_risk")
-    fields = _fields(value, where, names)
+    fields = named(value, names, where)
     numbers = {name: _number(fields[name], f"{where}.{name}") for name in names}
     rejecting = where == "reject"
     alternative = numbers["alternative_rate"]
@@ -257,13 +235,13 @@ def read_system(value: Any, where: str) -> System:
     Raises:
         BadInstance: as :func:`setting`.
     """
-    fields = _fields(value, where, ("parts", "assemblies", "price_yuan", "exchange_loss_yuan"))
+    fields = named(value, ("parts", "assemblies", "price_yuan", "exchange_loss_yuan"), where)
     low, high = (int(end) for end in RANGES["part_count"])
     parts = []
     for index, item in enumerate(_list(fields["parts"], f"{where}.parts", low, high)):
         place = f"{where}.parts[{index}]"
         names = ("defect_rate", "purchase_yuan", "inspection_yuan")
-        given = _fields(item, place, names)
+        given = named(item, names, place)
         rate, purchase, inspection = (_number(given[name], f"{place}.{name}") for name in names)
         parts.append(Part(rate=rate, purchase=purchase, inspection=inspection))
     low, high = (int(end) for end in RANGES["assembly_count"])
@@ -290,7 +268,7 @@ def read_system(value: Any, where: str) -> System:
 def _read_assembly(value: Any, where: str, free: dict[str, int]) -> Assembly:
     """One assembly; its components are taken out of the nodes that are still free."""
     names = ("defect_rate", "assembly_yuan", "inspection_yuan", "dismantling_yuan")
-    fields = _fields(value, where, ("components", *names))
+    fields = named(value, ("components", *names), where)
     low, high = (int(end) for end in RANGES["components"])
     components = []
     for name in _list(fields["components"], f"{where}.components", low, high):

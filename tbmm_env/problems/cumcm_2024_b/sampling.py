@@ -7,7 +7,6 @@ every sampled instance each metric of a trivial answer scores 0 against the best
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Final
@@ -15,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from tbmm_env.errors import BadInstance
+from tbmm_env.problems.draws import generator_of, seed_number, step
 from tbmm_env.record import JsonValue
 
 from .optimum import best_policy
@@ -72,13 +72,8 @@ def sample(seed: int) -> dict[str, JsonValue]:
     Raises:
         BadInstance: when the seed is not an integer of that range.
     """
-    try:
-        number = -1 if isinstance(seed, bool) else operator.index(seed)
-    except TypeError:
-        number = -1
-    if not 0 <= number < 2**63:
-        raise BadInstance(f"seed is {seed!r}; it must be an integer with 0 <= seed < 2**63")
-    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence([2024, 2, number])))
+    number = seed_number(seed)
+    generator = generator_of(2024, 2, number)
     rate, reject, accept = _demands(generator)
     cases = [_case(generator, index) for index in range(CASES)]
     (least, most), depths = SIZES[number % LEVELS]
@@ -105,7 +100,7 @@ class _Draw:
 
     def step(self, low: float, high: float, size: float) -> float:
         """A multiple of ``size`` from ``low``, at most ``high``, uniform; 3 decimals at most."""
-        return round(low + size * int(self._generator.integers(0, round((high - low) / size) + 1)), 3)
+        return step(self._generator, low, high, size, 3)
 
     def one_of(self, choices: Sequence[Any]) -> Any:
         """One of several, uniform."""

@@ -8,8 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final
 
-import numpy as np
-
+from tbmm_env.problems.draws import generator_of
 from tbmm_env.record import JsonValue
 
 from .optimum import best_policy
@@ -64,7 +63,7 @@ def rule(system: System) -> Policy:
 def random(system: System) -> Policy:
     """Every decision by a fair coin, from a generator that the system's own numbers seed."""
     seed = int.from_bytes(hashlib.sha256(repr(system).encode()).digest()[:8], "big")
-    generator = np.random.Generator(np.random.PCG64(seed))
+    generator = generator_of(seed)
     size = len(system.parts) + 2 * len(system.assemblies)
     return policy_from(system, [int(bit) for bit in generator.integers(0, 2, size)])
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import math
 
-import matplotlib.style
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
+
+from tbmm_env.problems.pictures import drawn, new_figure
 
 from .parameters import Scene
 
 SIZE_IN = (8.0, 6.0)
-DPI = 100
 BLUE = "#1f6fb2"
 RED = "#c0392b"
 GREEN = "#2e7d32"
@@ -30,28 +28,21 @@ def draw(given: Scene) -> dict[str, bytes]:
     Returns:
         PNG bytes (800 x 600 pixels) by file name.
     """
-    with matplotlib.style.context("default"):
-        return {"map.png": _map(given), "heights.png": _heights(given), "target.png": _target(given)}
+    return drawn(
+        {"map.png": lambda: _map(given), "heights.png": lambda: _heights(given), "target.png": lambda: _target(given)}
+    )
 
 
 def _figure() -> tuple[Figure, Axes]:
-    figure = Figure(figsize=SIZE_IN, dpi=DPI)
-    FigureCanvasAgg(figure)
+    figure = new_figure(SIZE_IN)
     return figure, figure.add_axes((0.11, 0.1, 0.84, 0.82))
-
-
-def _bytes(figure: Figure) -> bytes:
-    """PNG without metadata, so that equal drawings are equal bytes."""
-    stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=DPI, metadata={"Software": None})
-    return stream.getvalue()
 
 
 def _label(axes: Axes, text: str, at: tuple[float, float], color: str) -> None:
     axes.annotate(text, at, (6, 5), textcoords="offset points", fontsize=10, color=color)
 
 
-def _map(given: Scene) -> bytes:
+def _map(given: Scene) -> Figure:
     """Missiles with their paths, drones, decoy and target seen from above."""
     figure, axes = _figure()
     for index, (x, y, _) in enumerate(given.missiles_m, 1):
@@ -69,10 +60,10 @@ def _map(given: Scene) -> bytes:
     axes.set_xlabel("x (m)")
     axes.set_ylabel("y (m)")
     axes.set_title("plan: missiles M, drones 1 to n, decoy (x), target (square)", fontsize=12)
-    return _bytes(figure)
+    return figure
 
 
-def _heights(given: Scene) -> bytes:
+def _heights(given: Scene) -> Figure:
     """Heights over the distance from the decoy."""
     figure, axes = _figure()
     for index, (x, y, z) in enumerate(given.missiles_m, 1):
@@ -88,10 +79,10 @@ def _heights(given: Scene) -> bytes:
     axes.set_xlabel("horizontal distance from the decoy (m)")
     axes.set_ylabel("z (m)")
     axes.set_title(f"heights; missiles fly at {given.missile_speed_mps:.0f} m/s", fontsize=12)
-    return _bytes(figure)
+    return figure
 
 
-def _target(given: Scene) -> bytes:
+def _target(given: Scene) -> Figure:
     """Target and cloud on one scale, seen from the side."""
     figure, axes = _figure()
     radius, height, cloud = given.target_radius_m, given.target_height_m, given.cloud_radius_m
@@ -114,4 +105,4 @@ def _target(given: Scene) -> bytes:
     axes.set_ylim(-3.0, middle[1] + 1.3 * cloud)
     x, y, _ = given.target_m
     axes.set_title(f"target at ({x:.0f}, {y:.0f}) and a cloud of {given.cloud_life_s:.0f} s", fontsize=12)
-    return _bytes(figure)
+    return figure

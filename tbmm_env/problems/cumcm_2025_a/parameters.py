@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tbmm_env.errors import BadInstance
+from tbmm_env.problems.fields import named, number
 from tbmm_env.record import JsonValue
 
 GRAVITY_MPS2: Final = 9.8
@@ -150,52 +151,35 @@ def scene(parameters: Mapping[str, JsonValue]) -> Scene:
     Raises:
         BadInstance: when a field is missing, unknown, of another type, or out of its range or relation.
     """
-    for name in sorted(set(RANGES) - set(parameters)):
-        raise BadInstance(f"parameter {name} is missing; every one of {', '.join(sorted(RANGES))} is needed")
-    for name in sorted(set(parameters) - set(RANGES)):
-        raise BadInstance(f"parameter {name} is unknown; the known ones are {', '.join(sorted(RANGES))}")
-    number = {name: _number(name, parameters[name], RANGES[name], DECIMALS[name]) for name in DECIMALS}
+    named(parameters, sorted(RANGES))
+    numbers = {name: number(name, parameters[name], RANGES[name], DECIMALS[name]) for name in DECIMALS}
     missiles = _points("missiles_m", parameters["missiles_m"])
     drones = _points("drones_m", parameters["drones_m"])
     result = Scene(
         missiles_m=missiles,
-        missile_speed_mps=number["missile_speed_mps"],
+        missile_speed_mps=numbers["missile_speed_mps"],
         drones_m=drones,
-        speed_min_mps=number["speed_min_mps"],
-        speed_max_mps=number["speed_max_mps"],
-        bombs=int(number["bombs"]),
-        release_gap_s=number["release_gap_s"],
+        speed_min_mps=numbers["speed_min_mps"],
+        speed_max_mps=numbers["speed_max_mps"],
+        bombs=int(numbers["bombs"]),
+        release_gap_s=numbers["release_gap_s"],
         q4_drones=_chosen(parameters["q4_drones"], len(drones)),
-        target_m=(number["target_x_m"], number["target_y_m"], 0.0),
-        target_radius_m=number["target_radius_m"],
-        target_height_m=number["target_height_m"],
-        cloud_radius_m=number["cloud_radius_m"],
-        cloud_life_s=number["cloud_life_s"],
-        sink_mps=number["sink_mps"],
+        target_m=(numbers["target_x_m"], numbers["target_y_m"], 0.0),
+        target_radius_m=numbers["target_radius_m"],
+        target_height_m=numbers["target_height_m"],
+        cloud_radius_m=numbers["cloud_radius_m"],
+        cloud_life_s=numbers["cloud_life_s"],
+        sink_mps=numbers["sink_mps"],
         q1=Bomb(
             drone=1,
-            heading_deg=number["q1_heading_deg"],
-            speed_mps=number["q1_speed_mps"],
-            release_s=number["q1_release_s"],
-            fuse_s=number["q1_fuse_s"],
+            heading_deg=numbers["q1_heading_deg"],
+            speed_mps=numbers["q1_speed_mps"],
+            release_s=numbers["q1_release_s"],
+            fuse_s=numbers["q1_fuse_s"],
         ),
     )
     _relations(result)
     return result
-
-
-def _number(name: str, value: JsonValue, limits: tuple[float, float], decimals: int) -> float:
-    """Type, range and decimals of one number."""
-    low, high = limits
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise BadInstance(f"parameter {name} is {value!r}; it must be a number in [{low}, {high}]")
-    if decimals == 0 and not isinstance(value, int):
-        raise BadInstance(f"parameter {name} is {value!r}; it must be an integer in [{low}, {high}]")
-    if not low <= value <= high:
-        raise BadInstance(f"parameter {name} is {value!r}; it must lie in [{low}, {high}]")
-    if round(value, decimals) != value:
-        raise BadInstance(f"parameter {name} is {value!r}; it may have at most {decimals} decimals")
-    return float(value)
 
 
 def _list(name: str, value: JsonValue) -> Sequence[JsonValue]:
@@ -212,7 +196,7 @@ def _points(name: str, value: JsonValue) -> tuple[Point, ...]:
         if not isinstance(entry, list | tuple) or len(entry) != 3:
             raise BadInstance(f"parameter {name}[{index}] is {entry!r}; it must be a point [x, y, z]")
         x, y, z = (
-            _number(f"{name}[{index}].{axis}", item, RANGES[name][axis], 0)
+            number(f"{name}[{index}].{axis}", item, RANGES[name][axis], 0)
             for axis, item in zip("xyz", entry, strict=True)
         )
         points.append((x, y, z))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+
+from tbmm_env.problems.fields import finite
 
 from .intervals import RESOLUTION_S, Spans, hidden_spans, union_length
 from .parameters import GRAVITY_MPS2, Bomb, Scene
@@ -76,12 +77,12 @@ def read(answer: Mapping[str, Any], question: str) -> list[Plan] | None:
     for entry in entries:
         if not isinstance(entry, Mapping) or not isinstance(entry.get("bombs"), list | tuple):
             return None
-        head = [_finite(entry.get(name)) for name in ("drone", "heading_deg", "speed_mps")]
+        head = [finite(entry.get(name)) for name in ("drone", "heading_deg", "speed_mps")]
         drops = []
         for bomb in entry["bombs"]:
             if not isinstance(bomb, Mapping):
                 return None
-            at, fuse = _finite(bomb.get("release_time_s")), _finite(bomb.get("fuse_s"))
+            at, fuse = finite(bomb.get("release_time_s")), finite(bomb.get("fuse_s"))
             if at is None or fuse is None:
                 return None
             drops.append((at, fuse))
@@ -90,13 +91,6 @@ def read(answer: Mapping[str, Any], question: str) -> list[Plan] | None:
             return None
         plans.append(Plan(int(drone), heading, speed, tuple(drops)))
     return plans
-
-
-def _finite(value: Any) -> float | None:
-    """A finite number as float; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
 
 
 # ---------------------------------------------------------------- the gate's evidence
@@ -175,13 +169,6 @@ def all_spans(
     for (job, row), spans in zip(owner, found, strict=True):
         result[job][row] += spans
     return result
-
-
-def shield_times(
-    sight: Sight, plans: Sequence[Plan], missiles: Sequence[int], resolution_s: float = RESOLUTION_S
-) -> list[float]:
-    """Time for which each missile's view is hidden by one cloud or another, s."""
-    return [union_length(spans) for spans in spans_by_missile(sight, plans, missiles, resolution_s)]
 
 
 def metrics(

@@ -9,14 +9,16 @@ so the band between baseline and reference is at least that wide.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from tbmm_env.errors import BadInstance
+from tbmm_env.problems import draws
+from tbmm_env.problems.draws import generator_of, seed_number
 from tbmm_env.record import JsonValue
 
 from .crossing import crossings
@@ -65,14 +67,9 @@ def sample(seed: int) -> dict[str, JsonValue]:
     Raises:
         BadInstance: when the seed is not an integer of that range.
     """
-    try:
-        number = -1 if isinstance(seed, bool) else operator.index(seed)
-    except TypeError:
-        number = -1
-    if not 0 <= number < 2**63:
-        raise BadInstance(f"seed is {seed!r}; it must be an integer with 0 <= seed < 2**63")
+    number = seed_number(seed)
     level = 1 + number % LEVELS
-    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence([2025, 1, number])))
+    generator = generator_of(2025, 1, number)
     for _ in range(MAX_DRAWS):
         drawn = _draw(generator, level)
         try:
@@ -96,8 +93,7 @@ def sample(seed: int) -> dict[str, JsonValue]:
 def _draw(generator: np.random.Generator, level: int) -> dict[str, Any]:
     """One draw, rounded to the decimals the statement prints; the strategy of question 1 is still the official one."""
 
-    def step(low: float, high: float, size: float) -> float:
-        return round(low + size * int(generator.integers(0, round((high - low) / size) + 1)), 1)
+    step = partial(draws.step, generator, decimals=1)
 
     def count(low: int, high: int) -> int:
         return int(generator.integers(low, high + 1))

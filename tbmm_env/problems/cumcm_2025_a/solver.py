@@ -16,6 +16,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tbmm_env.problems.draws import generator_of
+
 from .crossing import Crossings, crossings
 from .intervals import Spans
 from .parameters import GRAVITY_MPS2, Scene
@@ -324,7 +326,7 @@ def solve(scene: Scene, question: str, seed: int, rounds: int, effort: Effort) -
         effort: of each block.
     """
     sight = Sight.of(scene)
-    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence([2025, seed])))
+    generator = generator_of(2025, seed)
     missiles = missiles_of(scene, question)
     worst = WORST_WEIGHT * len(missiles) / TOTAL_WEIGHT if len(missiles) > 1 else 0.0
     plans: dict[int, Plan] = {}

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from tbmm_env.problems.draws import generator_of
+
 from .intervals import hidden_spans, union_length
 from .official import BEST
 from .parameters import GRAVITY_MPS2, Bomb, Scene
@@ -35,7 +37,7 @@ def answers(scene: Scene) -> dict[str, dict[str, Any]]:
     """
     grid = {drone: _grid(scene, drone) for drone in range(1, len(scene.drones_m) + 1)}
     seed = int.from_bytes(hashlib.sha256(json.dumps(repr(scene)).encode()).digest()[:8], "big")
-    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence([2025, 7, seed])))
+    generator = generator_of(2025, 7, seed)
     makers: dict[str, Callable[[str], list[Plan]]] = {
         "official_constant": lambda q: _official(scene, q),
         "greedy": lambda q: _greedy(scene, q, grid),
