@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import cached_property
 from types import TracebackType
 from typing import Self
 
@@ -84,12 +85,12 @@ class Bench:
 
     def gate(self, answer: Mapping[str, AnswerValue]) -> tuple[Obligation, ...]:
         """Replay an answer and decide every obligation."""
-        values = self._replayer.replay(self.task, self.instance, answer).values
+        values = self._replayed if answer is self.optimum else self._values(answer)
         return resolve(self.task.obligations, answer, values, self.instance.parameters)
 
     def moved(self, spec: ObligationSpec) -> tuple[Obligation, ...]:
         """Decide an obligation at the optimum with each replayed value that it reads moved far up, and far down."""
-        values = self._replayer.replay(self.task, self.instance, self.optimum).values
+        values = self._replayed
         names = [term.removeprefix("replay:") for term in spec.terms if term.startswith("replay:")]
         changed = [
             {**values, name: values[name] + sign * (1 + abs(values[name]))}
@@ -105,10 +106,18 @@ class Bench:
 
     def values(self) -> dict[str, Fraction]:
         """Return the metrics of the optimum, on their grids."""
-        replayed = self._replayer.replay(self.task, self.instance, self.optimum).values
-        found = {m.key: operand(m.value, self.optimum, replayed, self.instance.parameters) for m in self.task.metrics}
+        replayed, given = self._replayed, self.instance.parameters
+        found = {metric.key: operand(metric.value, self.optimum, replayed, given) for metric in self.task.metrics}
         grids = {metric.key: metric.grid for metric in self.task.metrics}
         return {key: round_to_grid(value[0], grids[key]) for key, value in found.items() if value and len(value) == 1}
+
+    @cached_property
+    def _replayed(self) -> Mapping[str, Fraction]:
+        """The replay of the optimum, which every value of an audit is held against."""
+        return self._values(self.optimum)
+
+    def _values(self, answer: Mapping[str, AnswerValue]) -> Mapping[str, Fraction]:
+        return self._replayer.replay(self.task, self.instance, answer).values
 
     def __enter__(self) -> Self:
         return self

@@ -90,14 +90,7 @@ class Cgroup:
 
     def remove(self) -> bool:
         """Kill who may be alive in them, and remove the folders; return whether all are gone."""
-        deadline = time.monotonic() + PATIENCE_S
-        for _, folder in self._folders:
-            watch_program.kill_group(str(folder))
-            while not _removed(folder):
-                if time.monotonic() > deadline:
-                    return False
-                time.sleep(0.005)
-        return True
+        return not _left([folder for _, folder in self._folders], PATIENCE_S)
 
 
 def parents() -> list[Path]:
@@ -179,6 +172,18 @@ def _counter(file: Path, name: str) -> int:
         return 0
 
 
+def _left(folders: list[Path], patience_s: float) -> list[Path]:
+    """Kill who is in groups and remove these; return those that are left after a time."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        for folder in folders:
+            watch_program.kill_group(str(folder))
+        folders = [folder for folder in folders if not _removed(folder)]
+        if not folders or time.monotonic() > deadline:
+            return folders
+        time.sleep(0.005)
+
+
 def _removed(folder: Path) -> bool:
     try:
         folder.rmdir()
@@ -200,13 +205,5 @@ def sweep() -> int:
     Whoever is in them is killed, and may take up to :data:`SWEEP_PATIENCE_S` in all to leave.
     """
     found = [folder for hierarchy in hierarchies() for folder in (hierarchy.mount / PARENT).glob("*.*")]
-    left = ownerless = [folder for folder in found if owner.gone(folder.name.partition(".")[0])]
-    deadline = time.monotonic() + SWEEP_PATIENCE_S
-    while left:
-        for folder in left:
-            watch_program.kill_group(str(folder))
-        left = [folder for folder in left if not _removed(folder)]
-        if time.monotonic() > deadline:
-            break
-        time.sleep(0.01 if left else 0.0)
-    return len(ownerless) - len(left)
+    ownerless = [folder for folder in found if owner.gone(folder.name.partition(".")[0])]
+    return len(ownerless) - len(_left(ownerless, SWEEP_PATIENCE_S))
