@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -78,10 +79,11 @@ def test_just_inside_is_hidden_and_just_outside_is_not(grazing_m: float) -> None
 
 
 def test_plans_that_break_the_counts_are_not_looked_at() -> None:
-    plan = {"drone": 1, "heading_deg": 180.0, "speed_mps": 120.0, "bombs": [{"release_time_s": 1.5, "fuse_s": 3.6}]}
+    bombs = [{"release_time_s": 1.5, "fuse_s": 3.6}]
+    plan: dict[str, Any] = {"drone": 1, "heading_deg": 180.0, "speed_mps": 120.0, "bombs": bombs}
     once = smoke.replay(OFFICIAL, {"q2": [plan]})
     twice = smoke.replay(OFFICIAL, {"q2": [plan, plan]})
-    surplus = smoke.replay(OFFICIAL, {"q2": [plan | {"bombs": plan["bombs"] * 2}]})  # type: ignore[operator]
+    surplus = smoke.replay(OFFICIAL, {"q2": [plan | {"bombs": bombs * 2}]})
     assert once["q2_shield_time_s"] == pytest.approx(1.391643, abs=1e-6)
     assert "q2_shield_time_s" not in twice
     assert "q2_shield_time_s" not in surplus
