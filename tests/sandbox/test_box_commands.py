@@ -55,7 +55,8 @@ def test_a_shell_that_dies_before_it_reads_the_command_costs_nothing(start: Call
     time.sleep(2.5)
     result = tried.run("pwd; echo once >> /workspace/runs; cat /workspace/runs; rm /workspace/runs", wall_s=20.0)
     assert (result.ending, result.exit_status) == ("exited", 0)
-    assert b"/workspace\nonce\n" in result.head + result.tail
+    said = result.head + result.tail
+    assert b"/workspace\nonce\n\n[the shell had ended and was started anew in /workspace]\n" in said
 
 
 def test_a_forged_end_does_not_shift_later_answers(tried: Any) -> None:

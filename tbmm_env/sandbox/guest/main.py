@@ -17,7 +17,7 @@ from tbmm_env.sandbox.guest.artifact import count_files, end_everybody, read_art
 from tbmm_env.sandbox.guest.counted import Counted
 from tbmm_env.sandbox.guest.lockdown import shield
 from tbmm_env.sandbox.guest.requests import Door, Request
-from tbmm_env.sandbox.guest.terminal import Terminal, send
+from tbmm_env.sandbox.guest.terminal import MOST_TRIES, Terminal, send
 from tbmm_env.sandbox.guest.viewing import Viewing
 
 TICK_S = 0.25
@@ -31,6 +31,7 @@ EVERYBODY_PATIENCE_S = 20.0
 MOST_REAPED = 256
 MOST_TERMINALS = 64
 """The kernel has a few thousand for all boxes of a machine together, and no limit for one of them."""
+NEW_SHELL = b"\n[the shell had ended and was started anew in /workspace]\n"
 NOT_RUNNING = "no action is running; call it within one\n"
 
 
@@ -58,6 +59,7 @@ class Helper:
         self.to_check: list[Request] = []
         self.next_look = 0.0
         self.checking: Request | None = None
+        self.note = b""
         self._begin(0.0)
 
     def _begin(self, wall_s: float) -> None:
@@ -70,7 +72,6 @@ class Helper:
         self.images = 0
         self.ending = "exited"
         self.exit_status: int | None = None
-        self.note = b""
 
     # ---------------------------------------------------------------- loop
 
@@ -179,17 +180,15 @@ class Helper:
             return
         end_everybody(EVERYBODY_PATIENCE_S)
         self.shell_ended = 137
-        self.note = b"\n[more than %d terminals were open in the box: all its processes were ended]\n" % MOST_TERMINALS
+        self.note += b"\n[more than %d terminals were open in the box: all its processes were ended]\n" % MOST_TERMINALS
 
     def _tick_running(self, now: float, status: int | None) -> None:
         if status is not None:
             self._drain("exited", status)
         elif self.shell_ended is not None:
-            ended, unread = self.shell_ended, self.terminal.unread_command()
-            self._new_shell()
-            if unread is not None:
-                self.terminal.run(unread, again=True)
-            else:
+            ended = self.shell_ended
+            if not self._type_again():
+                self._new_shell()
                 self._drain("shell_restarted", ended)
         elif now >= self.until:
             self.phase, self.until, self.next_stop = "stopping", now + STOP_PATIENCE_S, now + STOP_AGAIN_S
@@ -200,7 +199,7 @@ class Helper:
                 self._drain("exited", status)
             elif self.terminal.is_cut_off():
                 self.terminal.kill_shell()
-            else:
+            elif not self._type_again():
                 self.program_waits = True
                 self._drain("awaiting_input", None)
 
@@ -208,9 +207,7 @@ class Helper:
         if status is not None:
             self._drain("wall_limit", None)
         elif self.shell_ended is not None:
-            self._new_shell()
-            home = self.environment["HOME"].encode()
-            self.note = b"\n[the shell was ended with the command and started anew in %s]\n" % home
+            self._new_shell(NEW_SHELL)
             self._drain("wall_limit", None)
         elif now >= self.until:
             self.terminal.kill_shell()
@@ -218,8 +215,21 @@ class Helper:
             self.next_stop = now + STOP_AGAIN_S
             self.terminal.interrupt()
 
-    def _new_shell(self) -> None:
+    def _type_again(self) -> bool:
+        """Type a command that no shell has begun once more; the last time nobody is left who could prevent it."""
+        if self.terminal.has_begun() or self.terminal.tries >= MOST_TRIES:
+            return False
+        if self.terminal.tries == MOST_TRIES - 1:
+            end_everybody(EVERYBODY_PATIENCE_S)
+            self._new_shell(b"\n[no shell could be told the command: all processes of the box were ended]\n")
+        elif self.shell_ended is not None:
+            self._new_shell(NEW_SHELL)
+        self.terminal.run_again()
+        return True
+
+    def _new_shell(self, note: bytes = b"") -> None:
         self.shell_ended = None
+        self.note += note
         self.terminal.forget_command()
         try:
             self.terminal.start_shell()
@@ -239,6 +249,7 @@ class Helper:
     def _end(self) -> None:
         capture = self.terminal.finish()
         capture.add(self.note)
+        self.note = b""
         for request in list(self.door.requests.values()):
             if request.content is not None:
                 request.reply(1, "the action has ended\n")
@@ -265,7 +276,8 @@ class Helper:
             self._begin(header["wall_s"])
             self.phase = "running"
             if not self.program_waits:
-                self._mend_shell()
+                if self.terminal.shell_has_spoken and self.terminal.is_cut_off():
+                    self.terminal.kill_shell()
                 self.terminal.run(body)
             elif not self.terminal.type(body):
                 self.note = b"\n[a line typed to the program was longer than 4095 bytes; a terminal cuts it there]\n"
@@ -285,18 +297,6 @@ class Helper:
                 else ({"status": "unreadable", "size_bytes": 0}, b"")
             )
             say(wire.pack(wire.ARTIFACT, found, data))
-
-    def _mend_shell(self) -> None:
-        """Replace a shell whose descriptors to us the agent has closed."""
-        if not self.terminal.shell_has_spoken or not self.terminal.is_cut_off():
-            return
-        self.terminal.kill_shell()
-        deadline = time.monotonic() + STOP_PATIENCE_S
-        while self.shell_ended is None and time.monotonic() < deadline:
-            self._reap()
-            time.sleep(0.001)
-        self._new_shell()
-        self.note = b"[the shell had closed its descriptors and was started anew in /workspace]\n"
 
     # ---------------------------------------------------------------- requests of the agent
 

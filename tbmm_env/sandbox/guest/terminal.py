@@ -4,7 +4,8 @@
 
 The helper leads the session, so the terminal outlives every bash. A command is put into a memory file that bash
 evaluates; only one short line is ever typed. Its end and exit status come over a pipe, with a word that is new for
-each command. A mark written to the terminal afterwards tells when all output before it has been read.
+each command. A mark written to the terminal afterwards tells when all output before it has been read. That bash has
+begun the line is told by a redirection, which no function or alias can replace: it empties a memory file.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tbmm_env.sandbox.guest.blocked import waits_for_terminal
 from tbmm_env.sandbox.guest.capture import Capture
 from tbmm_env.sandbox.guest.lockdown import confine, default_signals
 
-COMMAND_FD, STATUS_FD = 250, 251
+COMMAND_FD, STATUS_FD, BEGUN_FD = 250, 251, 252
 ROWS, COLUMNS = 40, 120
 CHUNK_BYTES = 1 << 16
 LINE_BYTES = 4095
@@ -34,7 +35,7 @@ NICENESS = 10
 """Of the agent's programs: among many busy ones the helper still gets a share."""
 MOST_CHUNKS = 16
 MOST_TRIES = 4
-"""Shells that a command is typed to, if they end without reading it."""
+"""How often a command is typed, if no shell begins it."""
 FORK_PATIENCE_S = 2.0
 TERMINAL_PATIENCE_S = 10.0
 
@@ -56,6 +57,7 @@ class Terminal:
         fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         self._sane = self._sane_modes()
         self._command = os.memfd_create("command")
+        self._begun = os.memfd_create("begun")
         self.status, self._status_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._status_text = b""
         self._word = b""
@@ -64,8 +66,8 @@ class Terminal:
         self._mark_left = b""
         self._carry = b""
         self._later = b""
-        self._typing = self._line = b""
-        self._tries = 0
+        self._typing = b""
+        self.tries = 0
         self.capture = Capture(most_bytes)
         self.shell = 0
         self.shell_has_spoken = False
@@ -105,6 +107,7 @@ class Terminal:
             os.set_blocking(0, True)
             os.dup2(self._command, COMMAND_FD)
             os.dup2(self._status_end, STATUS_FD)
+            os.dup2(self._begun, BEGUN_FD)
             become("/bin/sh", ["sh", "-c", BASH], self._environment, self._rlimits)
         finally:
             os._exit(127)
@@ -112,32 +115,33 @@ class Terminal:
     # ---------------------------------------------------------------- commands
 
     def run(self, command: bytes, *, again: bool = False) -> None:
-        """Have bash evaluate a command; ``again`` when another bash was to, and ended without reading it."""
-        self._tries = 1 + self._tries if again else 1
+        """Have bash evaluate a command; ``again`` when it was typed before and not begun."""
+        self.tries = 1 + self.tries if again else 1
         self._word = os.urandom(8).hex().encode()
         os.ftruncate(self._command, 0)
         os.pwrite(self._command, command, 0)
+        os.ftruncate(self._begun, 1)
         self._reset_modes()
         report = b'{ printf "%%s %%s\\n" %s "$?" >&%d; } 2>/dev/null' % (self._word, STATUS_FD)
-        quiet = b"{ unset PS1; PROMPT_COMMAND='%s'; } 2>/dev/null;" % report  # hides it from `set -x`
+        # in braces, which hide it from `set -x`
+        quiet = b"{ >|/dev/fd/%d; unset PS1; PROMPT_COMMAND='%s'; } 2>/dev/null;" % (BEGUN_FD, report)
         asks = self._last_status and (b"$?" in command or b"${?" in command)
         before = b"(exit %d);" % self._last_status if asks else b""  # the status of the action before
         leaves = command.strip() == b"exit"  # typed itself, so that it works in a shell that has lost eval
-        self._line = quiet + (b" exit\n" if leaves else b' eval "%s$(</dev/fd/%d)"\n' % (before, COMMAND_FD))
-        self._typing = self._line
+        self._typing = quiet + (b" exit\n" if leaves else b' eval "%s$(</dev/fd/%d)"\n' % (before, COMMAND_FD))
         self.push()
 
-    def unread_command(self) -> bytes | None:
-        """Return the present command if bash has ended and read nothing of it; a few times.
+    def has_begun(self) -> bool:
+        """Return whether bash has read the line that was typed for the present command.
 
-        A program may have left the terminal so that bash, back from it, reads the end of its input and leaves, just
-        when the next command is typed.
+        A program may have left the terminal so that the line is lost, or that bash, back from it, reads the end of its
+        input and leaves, just when the next command is typed.
         """
-        with suppress(OSError):
-            unread = struct.unpack("i", fcntl.ioctl(self._own, termios.FIONREAD, struct.pack("i", 0)))[0]
-            if self._tries < MOST_TRIES and self._word and unread >= len(self._line) - len(self._typing) > 0:
-                return os.pread(self._command, os.fstat(self._command).st_size, 0)
-        return None
+        return os.fstat(self._begun).st_size == 0
+
+    def run_again(self) -> None:
+        """Type the present command once more."""
+        self.run(os.pread(self._command, os.fstat(self._command).st_size, 0), again=True)
 
     def type(self, text: bytes) -> bool:
         """Type text for the program that waits; return whether every line fits the terminal."""
@@ -266,8 +270,8 @@ class Terminal:
     def is_cut_off(self) -> bool:
         """Return whether bash itself waits, and can no longer be told a command or tell that one has ended."""
         folder = f"/proc/{self.shell}/fd"
-        return self.foreground() == self.shell and not (
-            os.path.exists(f"{folder}/{STATUS_FD}") and os.path.exists(f"{folder}/{COMMAND_FD}")
+        return self.foreground() == self.shell and not all(
+            os.path.exists(f"{folder}/{number}") for number in (COMMAND_FD, STATUS_FD, BEGUN_FD)
         )
 
     def interrupt(self) -> None:

@@ -60,6 +60,21 @@ CASES = (
         * 10,
     ),
     Case(
+        name="terminal_input_read_by_others",
+        steps=(
+            Step(
+                command=python(
+                    START + "signal.signal(signal.SIGTTIN, signal.SIG_IGN)\nshell = os.getppid()\n"
+                    "if any(os.fork() == 0 for n in range(20)):\n  os.setpgid(0, shell)\n"
+                    "  end = time.monotonic() + 60\n  while time.monotonic() < end:\n"
+                    "    try: os.read(0, 4096)\n    except OSError: time.sleep(0.01)\n"
+                )
+            ),
+            Step(command="echo; echo fine", shows=("fine\n",)),
+            Step(command="echo; echo fine", shows=("fine\n",)),
+        ),
+    ),
+    Case(
         name="terminal_flow_stopped",
         steps=(
             *attacked("t.tcflow(0, t.TCOOFF)\nos.write(1, b'x')"),
