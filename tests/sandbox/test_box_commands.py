@@ -25,6 +25,8 @@ def test_an_agent_that_breaks_its_own_shell_deceives_only_itself(tried: Any) -> 
         "PROMPT_COMMAND='echo 00 0 >&251'",
         "exec 250>&-",
         "exec 251>&-",
+        "exec 252>&-",
+        "while :; do printf x > /dev/fd/252; done & sleep 0.1",
         "exec >/dev/null 2>&1 </dev/null",
         "eval() { :; }; printf() { :; }; read() { :; }",
         "stty raw -echo; stty -a > /tmp/modes",

@@ -147,6 +147,7 @@ class Terminal:
         """Type text for the program that waits; return whether every line fits the terminal."""
         control = {b"^C": b"\x03", b"^D": b"\x04", b"^Z": b"\x1a", b"^\\": b"\x1c"}.get(text.strip())
         self._typing = control or (text if text.endswith(b"\n") else text + b"\n")
+        self.tries = MOST_TRIES  # what waits is the command: it has begun, whatever a process says
         self.push()
         return all(len(line) <= LINE_BYTES for line in text.split(b"\n"))
 

@@ -21,7 +21,8 @@ FRAMES = b"".join(
 FORGE_FRAMES = f"""
 import os
 frames = bytes.fromhex("{FRAMES.hex()}")
-for path in ("/dev/tty", "/dev/stdout", "/dev/stderr", "/proc/1/fd/1", "/proc/1/fd/0", "/dev/fd/250", "/dev/fd/251"):
+numbered = [f"/dev/fd/{{number}}" for number in (250, 251, 252)]
+for path in ("/dev/tty", "/dev/stdout", "/dev/stderr", "/proc/1/fd/1", "/proc/1/fd/0", *numbered):
     try:
         with open(path, "wb", buffering=0) as file: file.write(frames)
     except OSError as error: print(path, error.strerror)
