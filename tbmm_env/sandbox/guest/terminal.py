@@ -66,7 +66,7 @@ class Terminal:
         self._mark_left = b""
         self._carry = b""
         self._later = b""
-        self._typing = b""
+        self._typing = self._told = b""
         self.tries = 0
         self.capture = Capture(most_bytes)
         self.shell = 0
@@ -117,6 +117,7 @@ class Terminal:
     def run(self, command: bytes, *, again: bool = False) -> None:
         """Have bash evaluate a command; ``again`` when it was typed before and not begun."""
         self.tries = 1 + self.tries if again else 1
+        self._told = command
         self._word = os.urandom(8).hex().encode()
         os.ftruncate(self._command, 0)
         os.pwrite(self._command, command, 0)
@@ -141,7 +142,7 @@ class Terminal:
 
     def run_again(self) -> None:
         """Type the present command once more."""
-        self.run(os.pread(self._command, os.fstat(self._command).st_size, 0), again=True)
+        self.run(self._told, again=True)
 
     def type(self, text: bytes) -> bool:
         """Type text for the program that waits; return whether every line fits the terminal."""
