@@ -175,23 +175,11 @@ def _counter(file: Path, name: str) -> int:
 def _left(folders: list[Path], patience_s: float) -> list[Path]:
     """Kill who is in groups and remove these; return those that are left after a time."""
     deadline = time.monotonic() + patience_s
-    while True:
-        for folder in folders:
-            watch_program.kill_group(str(folder))
-        folders = [folder for folder in folders if not _removed(folder)]
-        if not folders or time.monotonic() > deadline:
-            return folders
+    while folders := [folder for folder in folders if watch_program.group_left(str(folder))]:
+        if time.monotonic() > deadline:
+            break
         time.sleep(0.005)
-
-
-def _removed(folder: Path) -> bool:
-    try:
-        folder.rmdir()
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    return True
+    return folders
 
 
 def names() -> list[str]:

@@ -26,23 +26,24 @@ LABEL = "tbmm.owner"
 
 def groups_left(folder: str, label: str) -> bool:
     """Kill everybody in the owner's groups and remove these; return whether some are left."""
-    left = False
-    for name in _named(folder, label):
-        group = os.path.join(folder, name)  # noqa: PTH118 (pathlib would lengthen the start)
-        kill_group(group)
-        try:
-            os.rmdir(group)  # noqa: PTH106
-        except FileNotFoundError:
-            continue
-        except OSError:
-            left = True
-    return left
+    left = [group_left(f"{folder}/{name}") for name in _named(folder, label)]  # a list: every one is tried
+    return any(left)
 
 
-def kill_group(folder: str) -> None:
-    """Kill everybody in a control group: a bubblewrap that dies while it starts leaves a child that waits for ever."""
+def group_left(folder: str) -> bool:
+    """Kill everybody in a control group and remove it; return whether it is left.
+
+    A bubblewrap that dies while it starts leaves a child that waits for ever.
+    """
     for number in _read(f"{folder}/cgroup.procs").split():
         _kill(int(number))
+    try:
+        os.rmdir(folder)  # noqa: PTH106 (pathlib would lengthen the start)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
 
 
 def trees_left(folder: str, label: str) -> bool:
