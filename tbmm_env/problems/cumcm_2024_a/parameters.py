@@ -24,7 +24,6 @@ import numpy as np
 
 from tbmm_env.errors import BadInstance
 from tbmm_env.problems import draws
-from tbmm_env.problems.draws import generator_of, seed_number
 from tbmm_env.problems.fields import named, number
 from tbmm_env.record import JsonValue
 
@@ -189,7 +188,7 @@ def sample(seed: int) -> dict[str, JsonValue]:
     Raises:
         BadInstance: when the seed is not an integer of that range.
     """
-    generator = generator_of(2024, 1, seed_number(seed))
+    generator = draws.generator_of(2024, 1, draws.seed_number(seed))
     for _ in range(MAX_DRAWS):
         parameters = _draw(generator)
         try:

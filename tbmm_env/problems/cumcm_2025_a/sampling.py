@@ -18,7 +18,6 @@ import numpy as np
 
 from tbmm_env.errors import BadInstance
 from tbmm_env.problems import draws
-from tbmm_env.problems.draws import generator_of, seed_number
 from tbmm_env.record import JsonValue
 
 from .crossing import crossings
@@ -67,9 +66,9 @@ def sample(seed: int) -> dict[str, JsonValue]:
     Raises:
         BadInstance: when the seed is not an integer of that range.
     """
-    number = seed_number(seed)
+    number = draws.seed_number(seed)
     level = 1 + number % LEVELS
-    generator = generator_of(2025, 1, number)
+    generator = draws.generator_of(2025, 1, number)
     for _ in range(MAX_DRAWS):
         drawn = _draw(generator, level)
         try:

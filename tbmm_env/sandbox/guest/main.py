@@ -224,7 +224,7 @@ class Helper:
             self._new_shell(b"\n[no shell could be told the command: all processes of the box were ended]\n")
         elif self.shell_ended is not None:
             self._new_shell(NEW_SHELL)
-        self.terminal.run_again()
+        self.terminal.type_command()
         return True
 
     def _new_shell(self, note: bytes = b"") -> None:
@@ -280,7 +280,7 @@ class Helper:
                     self.terminal.kill_shell()
                 self.terminal.run(body)
             elif not self.terminal.type(body):
-                self.note = b"\n[a line typed to the program was longer than 4095 bytes; a terminal cuts it there]\n"
+                self.note += b"\n[a line typed to the program was longer than 4095 bytes; a terminal cuts it there]\n"
         elif kind == wire.CHECKED and self.checking:
             self.checking.reply(header["status"], body.decode("utf-8", "replace"))
             self._forget(self.checking)

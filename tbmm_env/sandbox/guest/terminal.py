@@ -114,10 +114,15 @@ class Terminal:
 
     # ---------------------------------------------------------------- commands
 
-    def run(self, command: bytes, *, again: bool = False) -> None:
-        """Have bash evaluate a command; ``again`` when it was typed before and not begun."""
-        self.tries = 1 + self.tries if again else 1
-        self._told = command
+    def run(self, command: bytes) -> None:
+        """Have bash evaluate a command."""
+        self._told, self.tries = command, 0
+        self.type_command()
+
+    def type_command(self) -> None:
+        """Type the present command, for the first time or because no shell has begun it."""
+        command = self._told
+        self.tries += 1
         self._word = os.urandom(8).hex().encode()
         os.ftruncate(self._command, 0)
         os.pwrite(self._command, command, 0)
@@ -139,10 +144,6 @@ class Terminal:
         input and leaves, just when the next command is typed.
         """
         return os.fstat(self._begun).st_size == 0
-
-    def run_again(self) -> None:
-        """Type the present command once more."""
-        self.run(self._told, again=True)
 
     def type(self, text: bytes) -> bool:
         """Type text for the program that waits; return whether every line fits the terminal."""
