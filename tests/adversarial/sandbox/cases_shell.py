@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hostile_case import Case, Step
+from hostile_case import Case, Played, Step
 
 ANY = ("none", "command_failed", "limit_hit")
 
@@ -20,6 +20,16 @@ LEAVE = (
     Step(command="exit", wall_s=0.8, fault=ANY),
     Step(command="echo fine", wall_s=5.0, shows=("fine\n",)),
 )
+
+
+def _run_whole_or_told_of_a_new_shell(played: Played) -> None:
+    for number, result in enumerate(played.results[1:4], 1):
+        if result.ending == "shell_restarted":
+            assert result.exit_status == 137
+        else:
+            assert (result.ending, result.exit_status) == ("exited", 0)
+            assert "under fire\n" in played.text(number)
+
 
 CASES = (
     Case(
@@ -114,6 +124,7 @@ CASES = (
             ),
             *[Step(command="sleep 0.2; echo under fire", wall_s=3.0, fault=("none", "command_failed"))] * 3,
         ),
+        check=_run_whole_or_told_of_a_new_shell,
     ),
     Case(
         name="shell_with_busy_jobs_and_no_way_to_fork",
